@@ -3,6 +3,7 @@
 import re
 import time
 from itertools import count, cycle
+from unittest import mock
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from batchmark_job.measuring.prepared import Prepared
 from batchmark_job.measuring.rows import Row
 from batchmark_job.result.document import Conditions, MeasurementStatus, Stopping
 from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.matmul import Matmul
 from batchmark_job.workloads.own.files import read_workload
 from tests.stand_ins.scripted_timer import Clock, ScriptedTimer
 from tests.stand_ins.workers import bench_here
@@ -119,16 +121,12 @@ def test_broken_candidate_says_more_than_one_out_of_memory():
 
 
 def test_only_the_first_result_is_compared_where_calls_build_on_another():
-    class Training(type(matmul_by())):
-        repeatable = False
+    def row(factor):
+        step = product_by("step", after(1, lambda product: product * factor))
+        return measured(matmul_by(step, repeatable=False))
 
-    def row(spoil):
-        workload = Training()
-        workload.implementations = (product_by("step", spoil),)
-        return measured(workload)
-
-    assert row(after(1, lambda product: product * 1.01)).status in {"measured", "unsettled"}
-    diverged = row(after(1, lambda product: product * float("inf")))
+    assert row(1.01).status in {"measured", "unsettled"}
+    diverged = row(float("inf"))
     wrong = "wrong result from the last call: it is not finite"
     assert (diverged.status, diverged.reason) == ("failed", wrong)
 
@@ -187,22 +185,17 @@ def test_slow_row_ends_with_fewer_samples_and_says_so(monkeypatch, long_wait, st
 
 
 def test_cold_call_is_apart_and_inputs_are_not_timed():
-    calls, inputs = count(), count()
+    def slow_at_first(function):
+        waits = iter([0.3])
 
-    def slow_at_first(product):
-        if next(calls) == 0:
-            time.sleep(0.3)
-        return product
+        def slowly(*given):
+            time.sleep(next(waits, 0.0))
+            return function(*given)
 
-    class SlowInputs(type(matmul_by())):
-        implementations = (product_by("spoilt", slow_at_first),)
+        return slowly
 
-        def make_inputs(self, *arguments):
-            if next(inputs) == 0:
-                time.sleep(0.3)
-            return super().make_inputs(*arguments)
-
-    measurement = measured(SlowInputs())
+    cold = product_by("cold", slow_at_first(lambda product: product))
+    measurement = measured(matmul_by(cold, make_inputs=slow_at_first(Matmul.make_inputs)))
     assert measurement.cold_seconds >= 0.3
     assert min(measurement.samples_seconds) < 0.3
 
@@ -215,35 +208,18 @@ def test_gradients_are_there_for_who_needs_them(needed):
         modes.add(torch.is_inference_mode_enabled())
         return product
 
-    workload = matmul_by(product_by("step", note))
-    type(workload).needs_gradients = needed
-    measured(workload)
+    measured(matmul_by(product_by("step", note), needs_gradients=needed))
     assert modes == {not needed}
 
 
-class WatchfulMonitor:
-    """Says that the machine was slow all the time."""
-
-    def __init__(self):
-        self.started = time.perf_counter()
-
-    def now(self): ...
-
-    def at(self, moment):
-        assert self.started < moment
-        return Conditions(cpu_frequency_hz=1e9)
-
-    def during(self, start, end):
-        assert start < end
-        return Conditions(cpu_frequency_hz=2e9)
-
-    def throttled(self, start, end):
-        assert self.started < start < end <= time.perf_counter()
-        return True
-
-
 def test_conditions_and_throttled_samples_are_recorded():
-    measurement = plainly_measured(monitor=WatchfulMonitor(), processes=2)
+    began = time.perf_counter()
+    answers = {"at": Conditions(cpu_frequency_hz=1e9), "during": Conditions(cpu_frequency_hz=2e9)}
+    answers |= {"now": None, "throttled": True}
+    monitor = mock.Mock(**{f"{name}.return_value": value for name, value in answers.items()})
+    measurement = plainly_measured(monitor=monitor, processes=2)
+    spans = [call.args for call in (*monitor.during.mock_calls, *monitor.throttled.mock_calls)]
+    assert all(began < start < end <= time.perf_counter() for start, end in spans)
     assert measurement.conditions_before == Conditions(cpu_frequency_hz=1e9)
     during = measurement.conditions_during
     assert during.cpu_frequency_hz == 2e9
@@ -340,24 +316,15 @@ def test_calls_that_come_to_change_their_inputs_fail_their_row():
             call, calls = super().prepare_with(inputs, buffers), count()
             return lambda: (call(), inputs[0].relu_() if next(calls) else None)[0]
 
-    class Centred(type(matmul_by())):
-        implementations = (Careless(),)
+    def centred(*arguments):
+        return tuple(tensor - 0.5 for tensor in Matmul.make_inputs(*arguments))
 
-        def make_inputs(self, *arguments):
-            return tuple(tensor - 0.5 for tensor in super().make_inputs(*arguments))
-
-    measurement = measured(Centred())
+    measurement = measured(matmul_by(Careless(), make_inputs=centred))
     assert (measurement.status, measurement.reason) == ("failed", CHANGES_INPUTS)
 
 
 def test_formula_that_breaks_the_schema_fails_its_row_alone():
-    class Negative(type(matmul_by())):
-        implementations = (product_by("plain"),)
-
-        def flops(self, parameters):
-            return -5
-
-    measurement = measured(Negative())
+    measurement = measured(matmul_by(product_by("plain"), flops=lambda *_: -5))
     assert measurement.status == "failed"
     assert measurement.reason.startswith("ValidationError: ")
     assert measurement.flops is None

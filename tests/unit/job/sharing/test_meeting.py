@@ -1,6 +1,5 @@
 """Replicas in containers of their own, here threads: one leads, the others lend their workers."""
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -30,26 +29,21 @@ def hold(tell, name):
 
 @pytest.fixture
 def replicas(tmp_path):
-    """A meeting of so many, and the others' threads; the others end with it."""
-    threads, meetings = [], []
+    """A meeting of so many, and the others in threads; they end with it."""
+    lent, meetings = [], []
+    with ThreadPoolExecutor() as threads:
 
-    def meet(count):
-        places = [Place(number, tmp_path / "group") for number in range(count)]
-        meetings.append(ReplicaRendezvous(places[0], count, WorkersHere()))
-        for place in places[1:]:
-            thread = threading.Thread(target=lend_workers, args=(place, WorkersHere()), daemon=True)
-            thread.start()
-            threads.append(thread)
-        return meetings[0]
+        def meet(count):
+            first, *others = (Place(number, tmp_path / "group") for number in range(count))
+            meetings.append(ReplicaRendezvous(first, count, WorkersHere()))
+            lent.extend(threads.submit(lend_workers, each, WorkersHere()) for each in others)
+            return meetings[0]
 
-    yield meet
-    for one in meetings:
-        one.close()
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
-    left = [path.name for path in (tmp_path / "group").iterdir()]
-    assert left == (["over"] if meetings else [])
+        yield meet
+        meetings[0].close()
+        for each in lent:
+            each.result(10)
+    assert [path.name for path in (tmp_path / "group").iterdir()] == ["over"]
 
 
 def test_workers_of_all_containers_answer_in_every_group(replicas):

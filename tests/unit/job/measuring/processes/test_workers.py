@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from batchmark_job.errors import CannotMeasureError
+from batchmark_job.machine.threads import set_threads
 from batchmark_job.measuring import steps
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.measuring.measured_row import Bench
@@ -71,6 +72,17 @@ class Held:
 
     def hang(self):
         time.sleep(10 * DEADLINE_SECONDS)
+
+    def idle_seconds(self):
+        """CPU time of all threads in 50 ms of waiting, soon after a product on several threads."""
+        set_threads(2)
+        matrix = np.ones((512, 512), dtype=np.float32)
+        for _ in range(5):
+            matrix @ matrix
+        time.sleep(0.005)
+        before = time.process_time()
+        time.sleep(0.05)
+        return time.process_time() - before
 
     def spin(self):
         threading.Thread(target=spin_for_ever, daemon=True).start()
@@ -263,32 +275,9 @@ def test_a_killed_job_leaves_no_worker_behind_though_it_is_stopped():
         assert alive == []
 
 
-class Multiplies:
-    """NumPy on all threads, in a worker."""
-
-    def __init__(self, tell):
-        from batchmark_job.machine.threads import set_threads
-
-        set_threads(2)
-
-    def idle_seconds(self):
-        """CPU time of all threads in 50 ms of waiting, soon after a product on several threads."""
-        matrix = np.ones((512, 512), dtype=np.float32)
-        for _ in range(5):
-            matrix @ matrix
-        time.sleep(0.005)
-        before = time.process_time()
-        time.sleep(0.05)
-        return time.process_time() - before
-
-
-def test_no_thread_of_a_library_spins_on_after_its_work(forked):
+def test_no_thread_of_a_library_spins_on_after_its_work(worker):
     """OpenBLAS's did for 26 ms and more, on a core that the next implementation needed."""
-    worker = forked.start(Multiplies)
-    worker.get_ready()
-    idle_seconds = worker.ask("idle_seconds")
-    worker.end()
-    assert idle_seconds < 0.01
+    assert worker.ask("idle_seconds") < 0.01
 
 
 def test_a_worker_that_ended_is_gone_before_another_one_works(forked):

@@ -75,17 +75,15 @@ def rows(write, run):
 
 def test_the_documented_example_is_short_and_runs(run):
     assert len(EXAMPLE.read_text().splitlines()) <= 30
-    document = run("--workload", "softmax", "--axis", "rows=50,60")
-    assert [row.parameters for row in document.measurements] == [
-        {"rows": rows, "columns": 1000} for rows in (50, 60)
-    ]
-    for row in document.measurements:
+    measured = run("--workload", "softmax", "--axis", "rows=50,60").measurements
+    for row, count in zip(measured, (50, 60), strict=True):
+        assert row.parameters == {"rows": count, "columns": 1000}
         assert row.status in {MeasurementStatus.MEASURED, MeasurementStatus.UNSETTLED}
         assert row.implementation.name == "own code"
         assert len(row.implementation.version) == 12
         assert 0 < row.correctness.relative_error < 1e-6
         assert row.flops is None
-        assert row.bytes_moved == 2 * row.parameters["rows"] * 1000 * 4
+        assert row.bytes_moved == 2 * count * 1000 * 4
 
 
 NUMPY_OUTPUT = "numbers[order] * 2"
@@ -105,18 +103,17 @@ def reference(numbers, order):
 
 
 @pytest.mark.parametrize("output", [NUMPY_OUTPUT, "numbers.sum()"], ids=["array", "scalar"])
-def test_the_cpu_s_code_may_be_numpy_s_and_the_gpu_s_torch_s(output, rows):
+def test_the_cpu_s_code_may_be_numpy_s_and_the_gpu_s_torch_s(output, write, rows):
     (row, _) = rows(BY_NUMPY.replace(NUMPY_OUTPUT, output), "--axis", "size=3,5")
     assert row.implementation.name == "own NumPy code"
     assert row.correctness.relative_error < 1e-6
     workload = find_workload("mine")
     assert [each.name for each in workload.implementations_for("cuda")] == ["own code"]
     assert [each.name for each in workload.implementations_for("cpu")] == ["own NumPy code"]
-
-
-def test_numpy_and_torch_are_rivals_on_the_cpu(rows):
-    row, *_ = rows(BY_NUMPY.replace("def step_cuda", "def step"))
+    row, *_ = rows(BY_NUMPY.replace("def step_cuda", "def step"))  # for both: rivals on the CPU
     assert {trial.implementation.name for trial in row.trials} == {"own code", "own NumPy code"}
+    write(BY_NUMPY.replace("def step_cpu", "def another"))
+    assert not find_workload("mine").implementations_for("cpu")
 
 
 @pytest.mark.filterwarnings("ignore:__array_wrap__")  # NumPy's, of what is told
@@ -136,11 +133,6 @@ def test_numpy_code_in_step_is_told(step, reference, told, rows, capsys):
     assert str(row.reason).endswith(remark) == told
     out = capsys.readouterr().out
     assert (f"1 of 1 row {row.status}: {row.reason}\n" in out) == bool(row.reason)
-
-
-def test_a_device_without_code_skips_its_rows(write):
-    write(BY_NUMPY.replace("def step_cpu", "def another"))
-    assert not find_workload("mine").implementations_for("cpu")
 
 
 def test_the_documented_template_is_a_workload_that_runs(run, tmp_path, monkeypatch):
