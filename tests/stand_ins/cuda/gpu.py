@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -90,7 +90,3 @@ GPUS = {
     "A100": ("simulated NVIDIA A100-SXM4-40GB", (8, 0), 40 * GIB, 40 * 2**20),
     "H200": ("simulated NVIDIA H200", (9, 0), 140 * GIB, 60 * 2**20),
 }
-
-
-def gpu_of(model: str, **changes: Any) -> SimulatedGpu:
-    return replace(SimulatedGpu(*GPUS[model]), **changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from batchmark_job.machine import cards
 from tests.stand_ins import nvml
-from tests.stand_ins.cuda.gpu import NOT_IN_A_CAPTURE, SimulatedGpu, gpu_of
+from tests.stand_ins.cuda.gpu import GPUS, NOT_IN_A_CAPTURE, SimulatedGpu
 from tests.stand_ins.cuda.graphs import Graph
 from tests.stand_ins.cuda.tensor_cores import TensorCores
 from tests.stand_ins.cuda.triton_launches import launches
@@ -38,7 +39,7 @@ def installed(model: str = "A10G", count: int = 1, **changes: Any) -> Iterator[S
         count: how many; the first one is used and given to the test.
         changes: what differs from the model, such as `used_by_others`.
     """
-    gpu = gpu_of(model, **changes)
+    gpu = replace(SimulatedGpu(*GPUS[model]), **changes)
     uuids = [gpu.uuid, *(f"{number:02x}" for number in range(1, count))]
     others = {f"GPU_{uuid}": nvml.Card() for uuid in uuids[1:]}
     cards = nvml.Nvml(**{f"GPU_{gpu.uuid}": gpu.card} | others)
@@ -84,7 +85,7 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
         yield torch, name, _on_device(gpu, getattr(torch, name))
     yield torch.Tensor, "to", _to(gpu, torch.Tensor.to)
     yield torch.Tensor, "cuda", lambda tensor: gpu.allocate(tensor.clone())
-    yield torch.Tensor, "cpu", _cpu(gpu, torch.Tensor.cpu)
+    yield torch.Tensor, "cpu", lambda tensor: tensor.to("cpu")
     yield torch.Tensor, "pin_memory", torch.Tensor.clone
     yield torch, "cudnn_convolution_relu", _convolution_relu
     yield torch, "compile", lambda function, **_options: function
@@ -170,14 +171,6 @@ def _to(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
         return real(tensor, *args, **kwargs)
 
     return moved
-
-
-def _cpu(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
-    def copied(tensor: Any) -> Any:
-        gpu.wait()
-        return real(tensor)
-
-    return copied
 
 
 def _attention(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:

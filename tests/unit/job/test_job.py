@@ -33,8 +33,6 @@ from batchmark_job.workloads.builtin import WORKLOADS
 from tests.stand_ins.broken_output import BrokenOutput
 from tests.stand_ins.workers import run_job_here as run_job
 
-NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-
 
 def written(settings):
     return parse_document(Path(str(settings.output)).read_bytes())
@@ -149,7 +147,7 @@ def test_reader_of_the_log_is_warned():
     ]
 
 
-@NO_CUDA
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_another_device_or_fewer_threads_than_asked_for_are_labelled(make_settings, capsys):
     asked = {"requested_device": "cuda", "allow_cpu_fallback": True, "threads": 100_000}
     document = document_of(make_settings(**asked))

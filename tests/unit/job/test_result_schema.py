@@ -207,11 +207,6 @@ def test_a_row_is_in_a_document_once(raw, also):
         parse_document(json.dumps(raw | {"measurements": [row, again]}))
 
 
-def rows_of(row, count, samples):
-    for number in range(count):
-        yield row | {"parameters": {"size": number}, "samples_seconds": [0.1] * samples}
-
-
 @pytest.mark.parametrize(
     ("rows", "samples", "message"),
     [
@@ -221,7 +216,8 @@ def rows_of(row, count, samples):
     ],
 )
 def test_rows_and_samples_are_limited(raw, rows, samples, message):
-    given = list(rows_of(raw["measurements"][0], rows, samples))
+    row = raw["measurements"][0] | {"samples_seconds": [0.1] * samples}
+    given = [row | {"parameters": {"size": number}} for number in range(rows)]
     with pytest.raises(ResultError, match=message):
         parse_document(json.dumps(raw | {"measurements": given}))
 

@@ -27,14 +27,11 @@ def problem_for(*implementations, dtype="float32"):
     return Problem(matmul_by(*implementations), SIZE, dtype, "cpu")
 
 
-def chosen_of(problem, counts=(1,), seconds=0.05, cache_bytes=None):
+def tried(*implementations, counts=(1,), seconds=0.05, cache_bytes=None):
+    problem = problem_for(*implementations)
     entered = enter(ignore, problem, counts, cache_bytes, None)
     chosen, _ = choose_fastest(problem, entered, seconds, WorkersHere(), ignore)
     return chosen, entered.candidates
-
-
-def tried(*implementations, **how):
-    return chosen_of(problem_for(*implementations), **how)
 
 
 @pytest.fixture(params=["all together", "one after the other"])
@@ -46,9 +43,8 @@ def room(request, monkeypatch):
 
 @pytest.mark.usefixtures("room")
 def test_fastest_is_chosen_wherever_it_stands():
-    chosen, entered = tried(
-        product_by("slow", slowed(0.02)), product_by("fast"), product_by("slow", slowed(0.02))
-    )
+    slow = [product_by("slow", slowed(0.02)) for _ in range(2)]
+    chosen, entered = tried(slow[0], product_by("fast"), slow[1])
     assert chosen is entered[1]
     assert [candidate.outcome for candidate in entered] == ["slower", "chosen", "slower"]
     assert all(candidate.trial_record().median_seconds for candidate in entered)

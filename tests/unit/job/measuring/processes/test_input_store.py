@@ -16,18 +16,16 @@ def path():
     store.close()
 
 
-def several_layouts():
-    images = torch.rand(2, 3, 5, 7)
-    return (
-        images.contiguous(memory_format=torch.channels_last),
-        torch.rand(11).to(torch.bfloat16),
-        torch.rand(4, 4, requires_grad=True),
-        torch.arange(6).reshape(2, 3),
-    )
-
-
 def test_inputs_come_back_in_their_layouts(path):
-    kept = [several_layouts() for _ in range(3)]
+    kept = [
+        (
+            torch.rand(2, 3, 5, 7).contiguous(memory_format=torch.channels_last),
+            torch.rand(11).to(torch.bfloat16),
+            torch.rand(4, 4, requires_grad=True),
+            torch.arange(6).reshape(2, 3),
+        )
+        for _ in range(3)
+    ]
     assert input_store.save(path, kept)
     loaded = input_store.load(path)
     assert len(loaded) == len(kept)
