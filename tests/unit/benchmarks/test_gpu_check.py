@@ -78,20 +78,13 @@ def test_a_missing_package_comes_from_the_wheels_or_is_named(monkeypatch, tmp_pa
         packages.bring(wheels, tmp_path / "site")
 
 
-def test_it_takes_eight_minutes_at_most_and_the_gpu_comes_first(tmp_path):
+def test_it_takes_eight_minutes_at_most_for_every_test_that_wants_a_device(tmp_path):
     steps = steps_of(tmp_path, small=False)
     assert sum(step.limit_seconds for step in steps) <= 8 * 60
     assert [step.name for step in steps][:3] == ["smoke-cuda", "rivals", "tests"]
-
-
-def test_every_test_that_wants_a_device_is_run():
-    job = ROOT / "tests" / "unit" / "job"
-    wanting = {
-        path.relative_to(ROOT).as_posix()
-        for path in job.rglob("test_*.py")
-        if 'usefixtures("cuda"' in path.read_text()
-    }
-    assert wanting <= {*TESTS}
+    files = (ROOT / "tests/unit/job").rglob("test_*.py")
+    wanting = [path for path in files if 'usefixtures("cuda"' in path.read_text()]
+    assert {path.relative_to(ROOT).as_posix() for path in wanting} <= {*TESTS}
     assert all((ROOT / name).exists() for name in TESTS)
 
 

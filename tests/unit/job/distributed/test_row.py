@@ -1,5 +1,7 @@
 """Rows of the suite on one node, with ranks that do as they are told."""
 
+from contextlib import closing
+
 import pytest
 
 from batchmark_job.distributed import local_ranks
@@ -8,6 +10,7 @@ from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.point import AllReducePoint, ReadingPoint, ScalingPoint
 from batchmark_job.distributed.row import ScalingRow
 from batchmark_job.distributed.task import Ranks
+from batchmark_job.machine.inventory import take_inventory
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.result.document import Correctness
 from tests.stand_ins.workers import bench_here
@@ -16,26 +19,21 @@ LIMITS = RowLimits(samples=10, max_seconds=1.0)
 
 
 @pytest.fixture
-def nodes(monkeypatch):
-    monkeypatch.setattr(local_ranks, "TORCHRUN", "tests.stand_ins.torchrun")
-    made = Nodes(Node(0, 1))
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def bench():
     return bench_here(LIMITS)
 
 
 @pytest.fixture
-def row(nodes, bench, tmp_path):
-    from batchmark_job.machine.inventory import take_inventory
+def row(monkeypatch, tmp_path):
+    monkeypatch.setattr(local_ranks, "TORCHRUN", "tests.stand_ins.torchrun")
+    with closing(Nodes(Node(0, 1))) as nodes:
+        nodes.gather(take_inventory("cpu", 1, allow_cpu_fallback=False), devices=1)
 
-    nodes.gather(take_inventory("cpu", 1, allow_cpu_fallback=False), devices=1)
-    return lambda measured=None, devices=1: ScalingRow.of(
-        ScalingPoint(1, devices, measured or ReadingPoint(tmp_path, cold=False)), "float32", nodes
-    )
+        def make(measured=None, devices=1):
+            measured = measured or ReadingPoint(tmp_path, cold=False)
+            return ScalingRow.of(ScalingPoint(1, devices, measured), "float32", nodes)
+
+        yield make
 
 
 def test_each_launch_is_a_turn_of_fresh_processes(row, bench):

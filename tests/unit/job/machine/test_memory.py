@@ -16,14 +16,11 @@ from tests.builders.files import put
 from tests.stand_ins.workers import bench_here
 
 GIB = 2**30
-
-
+WHOLE = psutil.virtual_memory().total
 UNLIMITED = {
     "proc/self/cgroup": "4:memory:/\n",
     "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
 }
-
-
 TIGHTEST_PARENT = {
     "proc/self/cgroup": "0::/job/part\n",
     "sys/fs/cgroup/job/part/memory.max": "max\n",
@@ -48,9 +45,6 @@ def version_2(current, stat=""):
         "sys/fs/cgroup/memory.current": f"{current}\n",
         "sys/fs/cgroup/memory.stat": stat,
     }
-
-
-WHOLE = psutil.virtual_memory().total
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The device's own ceilings, on the CPU with small bounds."""
 
 from functools import partial
+from unittest import mock
 
 import pytest
 import torch
@@ -80,13 +81,11 @@ def test_products_and_copies_shrink_where_memory_is_short(monkeypatch):
     available = 218_000  # of which 90 % may be used
     monkeypatch.setattr("batchmark_job.machine.memory.available_host_bytes", lambda: available)
     monkeypatch.setattr("batchmark_job.machine.fingerprint.last_level_cache_bytes", lambda: None)
-    sizes = []
-    products = ceilings._products
-    monkeypatch.setattr(
-        ceilings, "_products", lambda size, *rest: sizes.append(size) or products(size, *rest)
-    )
+    products = mock.Mock(wraps=ceilings._products)
+    monkeypatch.setattr(ceilings, "_products", products)
     copy, _, product = measure_ceilings("cpu", ["float32"], SMALL._replace(smallest_product=64))
-    assert sizes == [32]  # 3 · 64² · 4 bytes are more than a quarter of what there is
+    ((size, *_),) = (call.args for call in products.mock_calls)
+    assert size == 32  # 3 · 64² · 4 bytes are more than a quarter of what there is
     assert product.description.endswith(" of 32 x 32")
     assert copy.description.endswith(" of 0 MiB")
 
@@ -107,10 +106,8 @@ def test_a_copy_fills_the_cache_more_than_once_or_is_no_ceiling(monkeypatch, cap
 
 
 def test_a_failure_is_one_warning_and_no_ceiling(monkeypatch, capsys):
-    def broken(*_):
-        raise RuntimeError("CUDA error: unspecified\nlaunch failure")
-
-    monkeypatch.setattr(ceilings, "_products", broken)
+    error = RuntimeError("CUDA error: unspecified\nlaunch failure")
+    monkeypatch.setattr(ceilings, "_products", mock.Mock(side_effect=error))
     found = measure_ceilings("cpu", ["float32"], SMALL)
     assert [ceiling.kind for ceiling in found] == ["copy", "read"]
     assert capsys.readouterr().out == (

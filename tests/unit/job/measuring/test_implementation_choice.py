@@ -51,36 +51,35 @@ def test_fastest_is_chosen_wherever_it_stands():
     assert len(chosen.seconds) >= FEWEST_CALLS
 
 
-def counted(calls, spoil):
-    def count_and_spoil(product):
-        next(calls)
-        return spoil(product)
-
-    return count_and_spoil
+NOISE = implementation_choice.LONGEST_NOISE_SECONDS
 
 
 @pytest.mark.usefixtures("room")
-@pytest.mark.parametrize(("trial_seconds", "expected"), [(3.0, 3), (0.1, 1)])
-def test_hopeless_candidate_is_called_three_times_or_for_the_rest_of_the_trial(
-    trial_seconds, expected
+@pytest.mark.parametrize(
+    ("noise", "call_seconds", "trial_seconds", "expected"),
+    [
+        (NOISE, 0.3, 3.0, 3),
+        (NOISE, 0.3, 0.1, 1),  # for the rest of the trial
+        (0.02, 0.03, 0.01, 1),  # a warm call is enough where it takes longer than noise does
+    ],
+)
+def test_hopeless_candidate_is_called_three_times_at_most(
+    monkeypatch, noise, call_seconds, trial_seconds, expected
 ):
+    monkeypatch.setattr(implementation_choice, "LONGEST_NOISE_SECONDS", noise)
     calls = count()
-    slow = product_by("slow", counted(calls, slowed(0.3)))
-    chosen, entered = tried(product_by("fast"), slow, seconds=trial_seconds)
+
+    def slow(product):
+        next(calls)
+        return slowed(call_seconds)(product)
+
+    rivals = product_by("fast"), product_by("slow", slow)
+    chosen, entered = tried(*rivals, seconds=trial_seconds)
     assert chosen is entered[0]
     assert next(calls) == 1 + expected  # and its cold call
     record = entered[1].trial_record()
     assert (record.calls, record.outcome) == (expected, "slower")
-    assert record.median_seconds >= 0.3
-
-
-def test_a_warm_call_is_enough_where_it_takes_longer_than_noise_does(monkeypatch):
-    monkeypatch.setattr(implementation_choice, "LONGEST_NOISE_SECONDS", 0.02)
-    calls = count()
-    slow = product_by("slow", counted(calls, slowed(0.03)))
-    _, entered = tried(product_by("fast"), slow, seconds=0.01)
-    assert next(calls) == 2  # its cold call and its warm one
-    assert entered[1].trial_record().calls == 1
+    assert record.median_seconds >= call_seconds
 
 
 def runner_up(*seconds, turns=1):
