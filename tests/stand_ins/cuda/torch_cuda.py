@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -89,7 +88,7 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
     yield torch.Tensor, "pin_memory", torch.Tensor.clone
     yield torch, "cudnn_convolution_relu", _convolution_relu
     yield torch, "compile", lambda function, **_options: function
-    yield torch.nn.attention, "sdpa_kernel", partial(mock.patch.object, gpu, "attention")
+    yield torch.nn.attention, "sdpa_kernel", _sdpa_kernel(gpu)
     yield F, "scaled_dot_product_attention", _attention(gpu, F.scaled_dot_product_attention)
     yield torch.autograd, "grad", _grad(gpu, torch.autograd.grad)
     yield F, "conv2d", _conv2d(F.conv2d)
@@ -171,6 +170,15 @@ def _to(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
         return real(tensor, *args, **kwargs)
 
     return moved
+
+
+def _sdpa_kernel(gpu: SimulatedGpu) -> Callable[..., Any]:
+    @contextmanager  # torch looks for what it wraps
+    def only(backend: Any) -> Iterator[None]:
+        with mock.patch.object(gpu, "attention", backend):
+            yield
+
+    return only
 
 
 def _attention(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:

@@ -81,10 +81,7 @@ def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (
-            ["--batches", "1", "--image", "32"],
-            "--batches includes 1, which leaves nothing to normalise",
-        ),
+        (["--batches", "1", "--image", "32"], "--batches includes 1, which leaves nothing to nor"),
         (["--data", "files"], "specify their folder with --files or BATCHMARK_FILES"),
         (["--warmup-epochs", "91"], "--warmup-epochs is 91, but --epochs is 90: the warm-up can't"),
         (["--varied", "colour"], "unknown --varied 'colour'; known: learning_rate, momentum,"),
