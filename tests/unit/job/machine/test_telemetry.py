@@ -49,18 +49,6 @@ def use_cloudwatch(monkeypatch):
     return use
 
 
-@pytest.fixture
-def two_gpus():
-    """Torch sees two of a machine's GPUs, NVML knows all."""
-    nvml = Nvml(
-        GPU_aa=Card(90, 6_000_000_000, 100_000, 1_700, celsius=50),
-        GPU_bb=Card(99, 1, 1, 1, celsius=1),
-        GPU_cc=Card(70, 2_000_000_000, 50_000, 1_500, celsius=40),
-    )
-    with installed(nvml, "cc", "aa"):
-        yield nvml
-
-
 def no_workers():
     return 0.0, 0
 
@@ -88,19 +76,17 @@ def statistics(sampled, metric):
     return [d["StatisticValues"] for d in sampled.datums() if d["MetricName"] == metric]
 
 
-def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees(two_gpus):
-    process, gpu = meters_for(1, no_workers, visible_gpus()[0])
+def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees():
+    first, other = Card(70, 2_000_000_000, 50_000, 1_500, celsius=40), Card(90)
+    with installed(Nvml(GPU_aa=other, GPU_bb=other, GPU_cc=first), "cc", "aa"):
+        process, gpu = meters_for(1, no_workers, visible_gpus()[0])
+        read = gpu.read()
+        first.utilization = None
+        assert "GPUUtilization" not in gpu.read(), "though another GPU has it"
     assert isinstance(process, ProcessMeter)
     assert isinstance(gpu, GpuMeter)
-    assert gpu.read() == {
-        "GPUUtilization": 70,
-        "GPUMemoryUsed": 2000,
-        "GPUPower": 50,
-        "GPUClock": 1500,
-        "GPUTemperature": 40,
-    }
-    two_gpus.cards["GPU-cc"].utilization = None
-    assert "GPUUtilization" not in gpu.read(), "though another GPU has it"
+    assert (read.pop("GPUUtilization"), read.pop("GPUMemoryUsed")) == (70, 2000)
+    assert read == {"GPUPower": 50, "GPUClock": 1500, "GPUTemperature": 40}
     (meter,) = meters_for(1, no_workers, None)
     assert set(meter.read()) | set(meter.read()) == {"MemoryUsed", "CPUUtilization"}
 

@@ -135,20 +135,6 @@ def prepare(tmp_path, monkeypatch, place):
     return set_up
 
 
-@pytest.fixture
-def fails(prepare, own_threads, monkeypatch, capsys):
-    """Runs the program here; returns the code that it ends with, and its lines on stderr."""
-
-    def run(task):
-        prepare(task)
-        monkeypatch.setattr(os, "_exit", sys.exit)
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, capsys.readouterr().err.splitlines()
-
-    return run
-
-
 def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):
     """As a process of its own, without torchrun."""
     write_shards(tmp_path)
@@ -160,16 +146,25 @@ def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):
     assert {path.suffix for path in tmp_path.iterdir()} == {".tar", ".json"}
 
 
-def test_what_fails_is_the_last_line_and_told_to_the_launcher(fails, tmp_path):
-    code, said = fails(a_task(data="files", folder=tmp_path / "away"))
-    assert code == 2
+@pytest.mark.usefixtures("own_threads")
+def test_what_fails_is_the_last_line_and_told_to_the_launcher(
+    prepare, monkeypatch, tmp_path, capsys
+):
+    def said_by(task, code):
+        prepare(task)
+        monkeypatch.setattr(os, "_exit", sys.exit)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr().err.splitlines()
+        assert ended.value.code == code, said
+        return said
+
+    said = said_by(a_task(data="files", folder=tmp_path / "away"), 2)
     assert said[-1].startswith("batchmark-job: error: rank 0: the image folder ")
     assert not any("Traceback" in line for line in said)
     assert not (tmp_path / "answer.json").exists()
     # By torch's allocator on the CPU: no machine has an exabyte.
-    huge = AllReduce(device="cpu", size_bytes=2**60, samples=1, max_seconds=1.0, threads=1)
-    code, said = fails(huge)
-    assert code == 1, said
+    said_by(REDUCE.model_copy(update={"device": "cpu", "size_bytes": 2**60}), 1)
     left = RankError.model_validate_json((tmp_path / "0.error").read_bytes())
     assert left.out_of_memory
     assert "bytes does not fit on a device; use a smaller tensor" in left.error

@@ -211,12 +211,6 @@ def test_memory_that_workers_share_with_their_server_counts_once(forked):
         each.end()
 
 
-@pytest.fixture
-def bench(forked):
-    machine = forked.run(steps.look_around, "cpu", 1, False)
-    return Bench.of(machine, LIMITS, forked)
-
-
 LOST = '''"""A row that ends as its size says."""
 import ctypes, os, signal
 import torch
@@ -238,8 +232,9 @@ def reference(x):
 '''
 
 
-def test_a_row_s_end_is_its_own(bench, tmp_path):
+def test_a_row_s_end_is_its_own(forked, tmp_path):
     """A crash, a lost context (which this module imitates for its process) and an exit."""
+    bench = Bench.of(forked.run(steps.look_around, "cpu", 1, False), LIMITS, forked)
     (path := tmp_path / "ends.py").write_text(LOST)
     rows = [Row(read_workload(path), {"size": size}, "float32") for size in (2, 3, 4, 5)]
     measured = [row.measure(bench) for row in rows]
