@@ -95,7 +95,8 @@ def test_graphs_of_a_row_share_a_stream_and_count_in_its_peak():
         calls = list(CudaGraph(TorchMatmul()).prepare_each(sets))
         assert [call().shape for call in calls] == [(256, 256)] * 3
         assert gpu.streams == 1
-        assert memory.peak_bytes("cuda") == gpu.peak_bytes >= 3 * 3 * 4 * 256**2
+        # Six inputs, and the output that the graphs share.
+        assert memory.peak_bytes("cuda") == gpu.peak_bytes >= 7 * 4 * 256**2
 
 
 def document_of(make_settings, **changes):
