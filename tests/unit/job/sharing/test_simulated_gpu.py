@@ -14,6 +14,7 @@ from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing import group, replicas
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
+from batchmark_job.workloads.support import torch_calls
 from tests.builders.sharing_rows import sharing_row
 from tests.stand_ins import cuda
 from tests.stand_ins.looked_at_clock import LookedAtClock
@@ -117,9 +118,9 @@ def test_one_streams_end_leaves_arithmetic_and_collector_to_the_others(monkeypat
         return ended
 
     monkeypatch.setattr(prepared.Prepared, "steps_until", look)
-    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
-    measured("streams", 3)
-    assert torch.backends.cuda.matmul.allow_tf32
+    with torch_calls.precision("tf32"):
+        measured("streams", 3)
+        assert torch.backends.cuda.matmul.allow_tf32
     assert gc.isenabled()
     assert set(seen) == {(False, False)}
 

@@ -42,7 +42,7 @@ LOST = "another rank has ended, or did not respond in time"
         ),
         (RuntimeError("unable to allocate shared memory(shm) for file </torch_1>"), 1, MORE_SHARED),
         (
-            RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:547] closed"),
+            RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:547] closed by peer"),
             LOST_CODE,
             LOST,
         ),
