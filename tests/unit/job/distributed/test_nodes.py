@@ -151,24 +151,24 @@ def test_a_node_that_came_and_went_is_not_waited_for(main, port):
     assert time.monotonic() - began < 10
 
 
-def test_a_node_that_can_not_measure_says_why(main, port):
+@pytest.mark.parametrize(
+    ("came_first", "told"),
+    [
+        (False, "node 1 can't take part: cannot measure: no GPU"),
+        (True, "then was lost: it closed the connection"),
+    ],
+)
+def test_a_node_that_can_not_measure_says_why_unless_it_came_and_went(main, port, came_first, told):
     all_nodes = main(2)
+    if came_first:
+        one_that_came(port).close()
+        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
     decline(Node(1, 2, MAIN, proof=PROOF), "cannot measure: no GPU", port)
     wait_for(lambda: all_nodes._declined, "its word", 10)  # before anybody waits for nodes
     began = time.monotonic()
-    with pytest.raises(CannotMeasureError, match="node 1 can't take part: cannot measure: no GPU"):
+    with pytest.raises(CannotMeasureError, match=told):
         all_nodes.gather(CPU, devices=1)
     assert time.monotonic() - began < 10
-
-
-def test_a_node_that_came_and_went_is_told_as_that_though_it_declines_then(main, port):
-    all_nodes = main(2)
-    one_that_came(port).close()
-    wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
-    decline(Node(1, 2, MAIN, proof=PROOF), "cannot measure: no GPU", port)
-    wait_for(lambda: all_nodes._declined, "its word", 10)
-    with pytest.raises(CannotMeasureError, match="then was lost: it closed the connection"):
-        all_nodes.gather(CPU, devices=1)
 
 
 def test_a_node_that_is_told_to_stop_says_so(both, followers, task, tmp_path):
