@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -33,13 +34,15 @@ def test_threads_are_apart_and_free_again_after_an_error_too(idle_threads):
     allowed = os.sched_getaffinity(0)
     first, second, third = idle_threads
     os.sched_setaffinity(third, {min(allowed)})  # somebody's decision
-    with pytest.raises(LookupError), threads.pinned_to_cores([first, second, third]):  # noqa: PT012
-        places = [os.sched_getaffinity(thread) for thread in (first, second)]
-        assert [len(place) for place in places] == [1, 1]
-        assert places[0] != places[1]
-        raise LookupError
-    assert [os.sched_getaffinity(thread) for thread in (first, second)] == [allowed] * 2
-    assert os.sched_getaffinity(third) == {min(allowed)}
+    for failing in (False, True):
+        with suppress(LookupError), threads.pinned_to_cores([first, second, third]):
+            places = [os.sched_getaffinity(thread) for thread in (first, second)]
+            assert [len(place) for place in places] == [1, 1]
+            assert places[0] != places[1]
+            if failing:
+                raise LookupError
+        assert [os.sched_getaffinity(thread) for thread in (first, second)] == [allowed] * 2
+        assert os.sched_getaffinity(third) == {min(allowed)}
 
 
 def test_one_thread_alone_and_one_that_has_ended_are_left_alone():
