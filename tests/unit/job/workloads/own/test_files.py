@@ -270,7 +270,7 @@ WRONG_CHANGES = [
 def test_a_broken_file_gives_one_line(text, problem, write, capsys):
     path = write(text)
     for arguments in (["--workload", "mine"], ["--suite", "own"]):
-        assert main(["run", *arguments, "--output", "/dev/null"]) == 2
+        assert main(["run", *arguments, "--output", f"{path}.json"]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"batchmark-job: error: your workload {path} can't be used: ")
         assert problem in line
@@ -342,8 +342,8 @@ def test_a_broken_file_breaks_nothing_else(write, capsys):
 
 
 def test_a_name_that_is_taken_or_that_no_option_can_hold_is_refused(write):
-    write(GOOD, "matmul.py")
-    assert main(["run", "--workload", "matmul", "--axis", "size=2", "--output", "/dev/null"]) == 2
+    given = ("--axis", "size=2", "--output", f"{write(GOOD, 'matmul.py')}.json")
+    assert main(["run", "--workload", "matmul", *given]) == 2
     with pytest.raises(InputError, match="matmul is a built-in workload; rename the file"):
         find_suite("own")
     assert find_workload("matmul").summary == "product of two size x size matrices"
