@@ -1,5 +1,7 @@
 """Files of a machine, below a folder in the place of its root, and programs."""
 
+import subprocess
+
 
 def put(root, name, text):
     (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -12,3 +14,8 @@ def program(path, script):
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
     return path
+
+
+def finished(*command, **options):
+    """A process that has ended, with what it printed as text."""
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)

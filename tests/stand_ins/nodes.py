@@ -22,6 +22,19 @@ CPU = SimpleNamespace(
 GREETING = Greeting.of(1, "127.77.0.2", CPU)
 
 
+def node_environment(index, count):
+    """What Batch and this project set for a node of a job."""
+    environment = {
+        "AWS_BATCH_JOB_ID": f"job-1#{index}",
+        "AWS_BATCH_JOB_NODE_INDEX": str(index),
+        "AWS_BATCH_JOB_NUM_NODES": str(count),
+        "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
+        "BATCHMARK_NODES_TOKEN": "a secret of forty-three characters, or more",
+    }
+    main = {"AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7"}
+    return environment | (main if index else {})
+
+
 class Followers:
     """The other nodes, and how each of them ended."""
 

@@ -36,19 +36,26 @@ class Card:
 class Nvml:
     """The functions this project calls; everything else is pynvml's own."""
 
+    version, cuda = "580.95.05", 13_000  # of the driver; it may lack its CUDA library
+    error = None  # in the place of an answer at the start
+
     def __init__(self, **cards):
         self.cards = {uuid.replace("_", "-"): card for uuid, card in cards.items()}
 
     def __getattr__(self, name):
         return getattr(pynvml, name)
 
-    def nvmlInit(self): ...  # noqa: N802
+    def nvmlInit(self):  # noqa: N802
+        if self.error is not None:
+            raise pynvml.NVMLError(self.error)
 
     def nvmlSystemGetDriverVersion(self):  # noqa: N802
-        return "580.95.05"
+        return self.version
 
     def nvmlSystemGetCudaDriverVersion_v2(self):  # noqa: N802
-        return 13_000
+        if self.cuda is None:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+        return self.cuda
 
     def nvmlDeviceGetCount(self):  # noqa: N802
         return len(self.cards)
@@ -96,8 +103,7 @@ class Nvml:
 
 
 class NoDriver(Nvml):
-    def nvmlInit(self):  # noqa: N802
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+    error = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
 
 
 @contextmanager

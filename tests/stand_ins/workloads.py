@@ -15,11 +15,9 @@ def product_by(name, spoil=lambda product: product):
     return Spoilt()
 
 
-def matmul_by(*chosen):
-    class MatmulByThese(Matmul):
-        implementations = chosen
-
-    return MatmulByThese()
+def matmul_by(*chosen, **changes):
+    """A workload with these implementations, and other attributes or methods where given."""
+    return type("MatmulByThese", (Matmul,), {"implementations": chosen, **changes})()
 
 
 def slowed(seconds):

@@ -13,15 +13,16 @@ a device is strict and the CPU is not:
 Triton's kernels run in its interpreter, where triton is installed.
 """
 
+import os
+
 import torch
 
 from tests.stand_ins.cuda.gpu import GPUS, SimulatedGpu
 from tests.stand_ins.cuda.torch_cuda import installed
-from tests.stand_ins.cuda.triton_launches import interpret
 
 __all__ = ["GPUS", "REAL_DEVICE", "SimulatedGpu", "installed"]
 
 REAL_DEVICE = torch.cuda.is_available()  # before anything is simulated
 
-if not REAL_DEVICE:
-    interpret()
+if not REAL_DEVICE:  # kernels that are defined from now on, unless the environment decides
+    os.environ.setdefault("TRITON_INTERPRET", "1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -33,6 +33,7 @@ class SimulatedGpu:
     peak_bytes: int = 0
     streams: int = 0  # made so far
     stream: Any = None  # the current one; None for the default one
+    attention: Any = None  # the only backend of attention that may run
     held: dict[StorageWeakRef, int] = field(default_factory=dict)  # bytes
 
     def check(self) -> None:
@@ -89,7 +90,3 @@ GPUS = {
     "A100": ("simulated NVIDIA A100-SXM4-40GB", (8, 0), 40 * GIB, 40 * 2**20),
     "H200": ("simulated NVIDIA H200", (9, 0), 140 * GIB, 60 * 2**20),
 }
-
-
-def gpu_of(model: str, **changes: Any) -> SimulatedGpu:
-    return replace(SimulatedGpu(*GPUS[model]), **changes)

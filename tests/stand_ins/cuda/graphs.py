@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -68,12 +69,9 @@ class Graph:
     @contextmanager
     def capture(self, stream: Any = None) -> Iterator[None]:
         self._gpu.wait()
-        self._gpu.capturing, self.stream = self, stream
-        try:
-            with _Capture(self, self._gpu):
-                yield
-        finally:
-            self._gpu.capturing = None
+        self.stream = stream
+        with mock.patch.object(self._gpu, "capturing", self), _Capture(self, self._gpu):
+            yield
 
 
 class _Capture(TorchDispatchMode):

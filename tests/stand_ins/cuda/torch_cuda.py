@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -15,7 +16,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from batchmark_job.machine import cards
 from tests.stand_ins import nvml
-from tests.stand_ins.cuda.gpu import NOT_IN_A_CAPTURE, SimulatedGpu, gpu_of
+from tests.stand_ins.cuda.gpu import GPUS, NOT_IN_A_CAPTURE, SimulatedGpu
 from tests.stand_ins.cuda.graphs import Graph
 from tests.stand_ins.cuda.tensor_cores import TensorCores
 from tests.stand_ins.cuda.triton_launches import launches
@@ -37,7 +38,7 @@ def installed(model: str = "A10G", count: int = 1, **changes: Any) -> Iterator[S
         count: how many; the first one is used and given to the test.
         changes: what differs from the model, such as `used_by_others`.
     """
-    gpu = gpu_of(model, **changes)
+    gpu = replace(SimulatedGpu(*GPUS[model]), **changes)
     uuids = [gpu.uuid, *(f"{number:02x}" for number in range(1, count))]
     others = {f"GPU_{uuid}": nvml.Card() for uuid in uuids[1:]}
     cards = nvml.Nvml(**{f"GPU_{gpu.uuid}": gpu.card} | others)
@@ -75,7 +76,7 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
         "graph_pool_handle": lambda: (0, 1),
         "Stream": lambda: Stream(gpu),
         "current_stream": lambda: gpu.stream or Stream(gpu, made=0),
-        "stream": lambda stream: _on_stream(gpu, stream),
+        "stream": lambda stream: mock.patch.object(gpu, "stream", stream),
     }
     for name, replacement in of_cuda.items():
         yield torch.cuda, name, replacement
@@ -83,13 +84,12 @@ def _replacements(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:
         yield torch, name, _on_device(gpu, getattr(torch, name))
     yield torch.Tensor, "to", _to(gpu, torch.Tensor.to)
     yield torch.Tensor, "cuda", lambda tensor: gpu.allocate(tensor.clone())
-    yield torch.Tensor, "cpu", _cpu(gpu, torch.Tensor.cpu)
+    yield torch.Tensor, "cpu", lambda tensor: tensor.to("cpu")
     yield torch.Tensor, "pin_memory", torch.Tensor.clone
     yield torch, "cudnn_convolution_relu", _convolution_relu
     yield torch, "compile", lambda function, **_options: function
-    chosen: list[str] = []
-    yield torch.nn.attention, "sdpa_kernel", _sdpa_kernel(chosen)
-    yield F, "scaled_dot_product_attention", _attention(gpu, F.scaled_dot_product_attention, chosen)
+    yield torch.nn.attention, "sdpa_kernel", _sdpa_kernel(gpu)
+    yield F, "scaled_dot_product_attention", _attention(gpu, F.scaled_dot_product_attention)
     yield torch.autograd, "grad", _grad(gpu, torch.autograd.grad)
     yield F, "conv2d", _conv2d(F.conv2d)
     yield from launches(gpu)
@@ -102,15 +102,6 @@ class Stream:
         self.synchronize = gpu.wait
 
     def wait_stream(self, other: Stream) -> None: ...
-
-
-@contextmanager
-def _on_stream(gpu: SimulatedGpu, stream: Stream) -> Iterator[None]:
-    before, gpu.stream = gpu.stream, stream
-    try:
-        yield
-    finally:
-        gpu.stream = before
 
 
 def _grad(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -181,31 +172,18 @@ def _to(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
     return moved
 
 
-def _cpu(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
-    def copied(tensor: Any) -> Any:
-        gpu.wait()
-        return real(tensor)
-
-    return copied
-
-
-def _sdpa_kernel(chosen: list[str]) -> Callable[..., Any]:
-    @contextmanager
+def _sdpa_kernel(gpu: SimulatedGpu) -> Callable[..., Any]:
+    @contextmanager  # torch looks for what it wraps
     def only(backend: Any) -> Iterator[None]:
-        chosen.append(backend.name)
-        try:
+        with mock.patch.object(gpu, "attention", backend):
             yield
-        finally:
-            chosen.pop()
 
     return only
 
 
-def _attention(
-    gpu: SimulatedGpu, real: Callable[..., Any], chosen: list[str]
-) -> Callable[..., Any]:
+def _attention(gpu: SimulatedGpu, real: Callable[..., Any]) -> Callable[..., Any]:
     def attend(queries: Any, *others: Any, **options: Any) -> Any:
-        if chosen and queries.dtype not in KERNEL_DTYPES[chosen[-1]]:
+        if gpu.attention and queries.dtype not in KERNEL_DTYPES[gpu.attention.name]:
             raise RuntimeError("No available kernel. Aborting execution.")
         output = real(queries, *others, **options)
         if output.grad_fn is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,11 +11,6 @@ from torch.utils._python_dispatch import _disable_current_modes
 from tests.stand_ins.cuda.gpu import SimulatedGpu
 
 AVAILABLE = importlib.util.find_spec("triton") is not None
-
-
-def interpret() -> None:
-    """Let kernels be interpreted that are defined from now on, unless the environment decides."""
-    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
 def launches(gpu: SimulatedGpu) -> Iterator[tuple[Any, str, Any]]:

@@ -1,7 +1,5 @@
 """The simulation of fresh jobs judges as it says, and takes no harness for granted."""
 
-from pathlib import Path
-
 import pytest
 
 from batchmark.changes import false_alerts
@@ -59,6 +57,9 @@ def test_a_clear_step_is_told_in_its_first_run_and_costs_three_jobs(harness):
     assert figures.at_once == 1
     assert figures.false_alerts == 0
     assert figures.extra == pytest.approx(3 / 30)
+    several = make_series(harness, seed=2, reps=3)
+    alone = [own.alerts for one in several for own in play([one])]
+    assert [one.alerts for one in play(several)] == alone, "whatever is beside them"
 
 
 def test_without_fresh_jobs_a_clear_step_is_right_and_an_alert_elsewhere_false(harness):
@@ -70,34 +71,24 @@ def test_without_fresh_jobs_a_clear_step_is_right_and_an_alert_elsewhere_false(h
     assert (judged.delays, judged.right, judged.found, judged.true) == ([4], 1, 1, 1)
     assert judged.false == int(history_alone.rises(history.logs, other))
     assert " 1.000     1.000" in history_alone.row("one", [judged])
+    noise = history_alone.histories_without(seed=1, count=2)
+    assert [one.kind for one in noise] == [kind for kind in history_alone.NOISES for _ in "12"]
+    assert all(not one.rises and one.logs.std() < 0.2 for one in noise)
 
 
-def test_each_kind_of_noise_has_no_step():
-    made = history_alone.histories_without(seed=1, count=2)
-    assert [one.kind for one in made] == [kind for kind in history_alone.NOISES for _ in "12"]
-    assert all(not one.rises and one.logs.std() < 0.2 for one in made)
-
-
-def test_series_do_not_depend_on_those_beside_them(harness):
-    series = make_series(harness, seed=2, reps=3)
-    alone = [own.alerts for one in series for own in play([one])]
-    assert [one.alerts for one in play(series)] == alone
-
-
-def test_only_the_first_alert_near_a_step_is_right():
-    found = judge(outcome((28, 33, "level"), (31, 31, "run"), (10, 10, "run")))
-    assert found.delays == [2]
-    assert found.false == ["level", "run"]
-
-
-@pytest.mark.parametrize("alert", [(24, 31, "run"), (30, 70, "level"), (28, 28, "run")])
-def test_an_alert_that_is_far_too_late_or_before_the_step_is_false(alert):
-    found = judge(outcome(alert))
-    assert (found.delays, found.false) == ([None], [alert[2]])
-
-
-def test_delays_count_runs_with_a_figure():
-    assert judge(outcome((30, 34, "level"), missing=(31, 32))).delays == [3]
+@pytest.mark.parametrize(
+    ("alerts", "missing", "delay", "false"),
+    [
+        ([(28, 33, "level"), (31, 31, "run"), (10, 10, "run")], (), 2, ["level", "run"]),
+        ([(24, 31, "run")], (), None, ["run"]),  # before the step
+        ([(28, 28, "run")], (), None, ["run"]),
+        ([(30, 70, "level")], (), None, ["level"]),  # far too late
+        ([(30, 34, "level")], (31, 32), 3, []),  # a run without a figure doesn't count
+    ],
+)
+def test_only_the_first_alert_soon_after_a_step_is_right(alerts, missing, delay, false):
+    found = judge(outcome(*alerts, missing=missing))
+    assert (found.delays, found.false) == ([delay], false)
 
 
 def test_a_constant_is_a_number_of_the_search_or_the_suspects():
@@ -126,10 +117,10 @@ def test_without_a_harness_one_line_says_so(tmp_path, monkeypatch, capsys):
     other.write_text("")
     for path, words in (
         ("", "HARNESS= is not a Python file: set it to"),
-        (str(Path(tmp_path, "none.py")), "set it to the path of the harness"),
-        (str(other), "does not define synth_one or synth_sets"),
+        (other.with_name("none.py"), "set it to the path of the harness"),
+        (other, "does not define synth_one or synth_sets"),
     ):
-        monkeypatch.setattr("sys.argv", ["reruns", path])
+        monkeypatch.setattr("sys.argv", ["reruns", str(path)])
         assert reruns.main() == 1
         (line,) = capsys.readouterr().err.splitlines()
         assert words in line

@@ -56,51 +56,35 @@ def wheels(tmp_path):
     info = "carried_by_hand-1.dist-info"
     with zipfile.ZipFile(folder / "carried_by_hand-1-py3-none-any.whl", "w") as wheel:
         wheel.writestr("carried_by_hand.py", "HERE = True\n")
-        wheel.writestr(
-            f"{info}/METADATA", "Metadata-Version: 2.1\nName: carried-by-hand\nVersion: 1\n"
-        )
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
+        metadata = "Metadata-Version: 2.1\nName: carried-by-hand\nVersion: 1\n"
+        wheel.writestr(f"{info}/METADATA", metadata)
+        tags = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        wheel.writestr(f"{info}/WHEEL", tags)
         wheel.writestr(f"{info}/RECORD", "")
     return folder
 
 
 @pytest.mark.usefixtures("path")
-def test_a_missing_package_comes_from_the_wheels(monkeypatch, tmp_path, wheels):
+def test_a_missing_package_comes_from_the_wheels_or_is_named(monkeypatch, tmp_path, wheels):
     monkeypatch.setattr(packages, "CARRIED", {"carried_by_hand": "carried-by-hand"})
+    told = r"lacks carried_by_hand, and .* contains no wheels for them: .*gpu-wheels FOR=3"
+    with pytest.raises(packages.MissingError, match=told):
+        packages.bring(tmp_path / "none", tmp_path / "site")
     packages.bring(wheels, tmp_path / "site")
     assert importlib.import_module("carried_by_hand").HERE
     assert packages.os.environ["PYTHONPATH"].startswith(str(tmp_path / "site"))
-
-
-@pytest.mark.usefixtures("path")
-def test_without_wheels_it_says_what_is_missing_and_how_to_bring_it(monkeypatch, tmp_path):
-    monkeypatch.setattr(packages, "CARRIED", {"carried_by_hand": "carried-by-hand"})
-    with pytest.raises(
-        packages.MissingError,
-        match=r"lacks carried_by_hand, and .* contains no wheels for them: .*gpu-wheels FOR=3",
-    ):
-        packages.bring(tmp_path / "none", tmp_path / "site")
     monkeypatch.setattr(packages, "OF_THE_IMAGE", ("no_torch_here",))
     with pytest.raises(packages.MissingError, match="lacks no_torch_here: use an image"):
-        packages.bring(tmp_path / "none", tmp_path / "site")
+        packages.bring(wheels, tmp_path / "site")
 
 
-def test_it_takes_eight_minutes_at_most_and_the_gpu_comes_first(tmp_path):
+def test_it_takes_eight_minutes_at_most_for_every_test_that_wants_a_device(tmp_path):
     steps = steps_of(tmp_path, small=False)
     assert sum(step.limit_seconds for step in steps) <= 8 * 60
     assert [step.name for step in steps][:3] == ["smoke-cuda", "rivals", "tests"]
-
-
-def test_every_test_that_wants_a_device_is_run():
-    job = ROOT / "tests" / "unit" / "job"
-    wanting = {
-        path.relative_to(ROOT).as_posix()
-        for path in job.rglob("test_*.py")
-        if 'usefixtures("cuda"' in path.read_text()
-    }
-    assert wanting <= {*TESTS}
+    files = (ROOT / "tests/unit/job").rglob("test_*.py")
+    wanting = [path for path in files if 'usefixtures("cuda"' in path.read_text()]
+    assert {path.relative_to(ROOT).as_posix() for path in wanting} <= {*TESTS}
     assert all((ROOT / name).exists() for name in TESTS)
 
 
@@ -121,21 +105,15 @@ def test_a_step_that_failed_or_took_too_long_does_not_end_the_check(tmp_path, st
     assert (tmp_path / "summary.txt").read_text() == text
 
 
-def test_what_was_done_before_is_not_done_again(tmp_path, state, capsys):
+def test_a_folder_keeps_what_was_done_of_one_device_and_one_code(tmp_path, state, capsys):
     count = tmp_path / "count"
     counting = step("counts", f"open({str(count)!r}, 'a').write('once')")
     for _ in range(2):
         list(run([counting], tmp_path, State(tmp_path, DEVICE)))
     assert count.read_text() == "once"
     assert capsys.readouterr().out.splitlines()[-1] == "counts: already done"
-
-
-def test_a_folder_keeps_the_check_of_one_device_and_one_code(tmp_path, state):
-    list(run([step("passes", "")], tmp_path, state))
     for change in ({"gpu": "another GPU"}, {"code": "def"}):
-        with pytest.raises(
-            OtherDeviceError, match="already contains a check of a GPU with job code abc"
-        ):
+        with pytest.raises(OtherDeviceError, match="contains a check of a GPU with job code abc"):
             State(tmp_path, DEVICE | change)
 
 

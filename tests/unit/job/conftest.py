@@ -4,8 +4,10 @@ import os
 import sys
 
 import pytest
+import torch
 
 from batchmark_job.machine import mps
+from batchmark_job.machine.threads import set_threads
 from batchmark_job.measuring import prepared
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.output import FileOutput
@@ -33,6 +35,14 @@ def cuda():
         return
     with simulated_cuda.installed("A10G", cache_bytes=SMALL_CACHE_BYTES) as gpu:
         yield gpu
+
+
+@pytest.fixture
+def own_threads():
+    """The number of threads that a test sets goes with it."""
+    before = torch.get_num_threads()
+    yield
+    set_threads(before)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from batchmark_job.command_line import main
 from batchmark_job.result import metric
 from batchmark_job.result.document import json_schema
 from batchmark_job.suites import SUITES
+from tests.builders.files import finished
 from tests.documented import arguments, the_command
 from tests.paths import ROOT
 
@@ -43,14 +44,8 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         ([*SMOKE, "--samples", "9999"], f"too many for {ROWS} rows; use {200_000 // ROWS} or"),
         ([*MATMUL, "--axis", "size=8,9,8"], "the row matmul size=8 float32 is requested twice"),
         ([*MATMUL, "--axis", THOUSAND_AND_ONE], "1001 rows don't fit in one result document"),
-        (
-            [*SMOKE, "--max-seconds", "x"],
-            "--max-seconds 'x' is not a number; use a number such as 0.2",
-        ),
-        (
-            [*SMOKE, "--precision", "x"],
-            "--precision 'x' is not a number; use a number such as 0.01",
-        ),
+        ([*SMOKE, "--max-seconds", "x"], "--max-seconds 'x' is not a number; use a number such a"),
+        ([*SMOKE, "--precision", "x"], "--precision 'x' is not a number; use a number such as 0"),
         ([*SMOKE, "--run-id", ""], "--run-id is empty"),
         ([*SMOKE, "--target", "t" * 301], "--target has 301 characters; use 300 or fewer"),
         *(
@@ -65,10 +60,7 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         ([*SHARING, "--disturbances", "nap"], "unknown --disturbances 'nap'; known: out_of_memory"),
         ([*SHARING, "--form", "vms"], "unknown --form 'vms'; known: processes, jobs, pods"),
         ([*SHARING, "--task", "nope"], "unknown workload 'nope'; known: matmul"),
-        (
-            [*SHARING, "--form", "jobs", "--modes", "mps", "--replicas", "2"],
-            "BATCHMARK_SHARING_FOLDER is not set",
-        ),
+        ([*SHARING, "--form=jobs", "--modes=mps", "--replicas=2"], "SHARING_FOLDER is not set"),
     ],
 )
 def test_bad_input(arguments, message, tmp_path, capsys):
@@ -89,13 +81,10 @@ def test_bad_output_after_a_good_namespace(output, namespace, capsys):
     assert capsys.readouterr().err.startswith("batchmark-job: error: --output")
 
 
-def test_bad_attempt(tmp_path, monkeypatch, capsys):
+def test_the_environment_adds_options(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("AWS_BATCH_JOB_ATTEMPT", "first")
     assert main(["run", *SMOKE, "--output", f"{tmp_path}/"]) == 2
     assert "AWS_BATCH_JOB_ATTEMPT is 'first'" in capsys.readouterr().err
-
-
-def test_the_environment_adds_options(monkeypatch, capsys):
     monkeypatch.setenv("BATCHMARK_OPTIONS", "--suite sharing --replicas '0'")
     assert main(["run"]) == 2
     assert "--replicas 0 is out of range" in capsys.readouterr().err
@@ -122,24 +111,18 @@ def test_a_run_takes_its_version_from_options_and_ci(monkeypatch, tmp_path):
 
 def python(code):
     """Run code in a process of its own, which has imported nothing yet."""
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT / "job_container",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return finished(sys.executable, "-c", code, cwd=ROOT / "job_container")
 
 
 def test_bad_input_is_refused_before_torch_is_imported(tmp_path):
-    finished = python(
+    ended = python(
         "import sys; from batchmark_job.command_line import main\n"
         f"code = main(['run', '--suite', 'smoke', '--output', {str(tmp_path)!r}])\n"
         "assert 'torch' not in sys.modules\n"
         "sys.exit(code)"
     )
-    assert finished.returncode == 2, finished.stderr
-    assert "is a folder" in finished.stderr
+    assert ended.returncode == 2, ended.stderr
+    assert "is a folder" in ended.stderr
 
 
 def test_list_names_everything(capsys):

@@ -33,8 +33,6 @@ from batchmark_job.workloads.builtin import WORKLOADS
 from tests.stand_ins.broken_output import BrokenOutput
 from tests.stand_ins.workers import run_job_here as run_job
 
-NO_CUDA = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-
 
 def written(settings):
     return parse_document(Path(str(settings.output)).read_bytes())
@@ -46,55 +44,67 @@ def document_of(settings, code=0):
 
 
 def test_document_says_what_ran(make_settings, capsys):
-    settings = make_settings(version=GivenVersion(commit="3f2a91c"))
+    points = (Point("matmul", {"size": 16}), Point("matmul", {"size": 17}, "float64"))
+    settings = make_settings(points=points, version=GivenVersion(commit="3f2a91c"))
     document = document_of(settings)
     assert document.version == settings.version
     assert (document.run_id, document.job_id, document.job_attempt) == ("a-run", "a-job", 2)
     assert (document.target, document.suite) == ("a-target", "custom")
     assert (document.requested_device, document.actual_device) == ("cpu", "cpu")
     assert document.status == "complete"
-    assert [row.parameters for row in document.measurements] == [{"size": 16}, {"size": 17}]
+    rows = [(row.parameters, row.dtype) for row in document.measurements]
+    assert rows == [({"size": 16}, "float32"), ({"size": 17}, "float64")]
+    tolerances = [row.correctness and row.correctness.tolerance for row in document.measurements]
+    assert tolerances == [1e-5, 1e-12]
     assert document.environment.compute_threads == 1
     assert document.total_seconds > 0
+    names = ("imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady")
+    between = [getattr(document.marks, f"{name}_at") for name in names]
+    times = [document.started_at, *between, document.finished_at]
+    assert None not in times
+    assert times == sorted(times)
+    assert document.marks.process_started_at == document.started_at
     assert document.ceilings == ()
     assert {metric.metric for metric in document.telemetry} >= {"MemoryUsed"}
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith(" ")]
-    assert "suite custom, 2 rows, float32, on cpu" in lines[0]
+    assert "suite custom, 2 rows, float32 float64, on cpu" in lines[0]
     # A busy machine may leave a row unsettled before it has a turn.
-    assert re.fullmatch(
-        r"(\[0/2\] matmul .*: turn 1 of 12: |\[1/2\] matmul .*: UNSETTLED, ).*", lines[1]
-    )
-    (first,) = [line for line in lines if re.match(r"\[1/2\] .*(median .* cold|UNSETTLED)", line)]
-    assert re.match(
-        r"\[1/2\] matmul size=1[67] float32: (median .* (\d|1[0-2]) samples "
-        r"\((precise enough|as many as allowed)\), cold .*, "
-        r"(torch|numpy) on 1 thread(; about \d+ s left)?$|UNSETTLED)",
-        first,
-    )
+    first = r"(\[0/2\] matmul .*: turn 1 of 12: |\[1/2\] matmul .*: UNSETTLED, ).*"
+    assert re.fullmatch(first, lines[1])
+    assert any(re.match(r"\[1/2\] matmul size=1[67] float(32|64): ", line) for line in lines)
     table = lines.index(f"batchmark-job: wrote {settings.output}") + 2
     assert lines[table].startswith("suite custom on cpu, 1 thread, complete")
 
 
-def test_failed_row_does_not_stop_the_others(make_settings, monkeypatch, capsys):
-    explode = mock.Mock(side_effect=RuntimeError("no inputs today"))
-    monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
-    points = (Point("edge_detection", {"size": 16, "batch": 1}), Point("matmul", {"size": 16}))
-    failed, other = document_of(make_settings(points=points), code=1).measurements
+EDGES, MATMUL = Point("edge_detection", {"size": 16, "batch": 1}), Point("matmul", {"size": 16})
+
+
+@pytest.fixture
+def explode(monkeypatch):
+    """Makes the inputs of a workload an error."""
+
+    def set_up(workload, error):
+        monkeypatch.setattr(WORKLOADS[workload], "make_inputs", mock.Mock(side_effect=error))
+
+    return set_up
+
+
+@pytest.mark.parametrize(
+    ("points", "said"),
+    [
+        ((EDGES, MATMUL), "1 of 2 rows failed"),
+        ((EDGES,), "nothing could be measured: 1 of 1 row failed"),
+    ],
+)
+def test_failed_row_does_not_stop_the_others(make_settings, explode, capsys, points, said):
+    explode("edge_detection", RuntimeError("no inputs today"))
+    failed, *others = document_of(make_settings(points=points), code=1).measurements
     assert failed.status == "failed"
     assert failed.reason == "RuntimeError: no inputs today"
-    assert other.status in {"measured", "unsettled"}
-    assert capsys.readouterr().out.endswith("\nbatchmark-job: 1 of 2 rows failed\n")
-
-
-def test_a_job_whose_rows_all_failed_says_that_nothing_was_measured(
-    make_settings, monkeypatch, capsys
-):
-    explode = mock.Mock(side_effect=RuntimeError("no inputs today"))
-    monkeypatch.setattr(WORKLOADS["matmul"], "make_inputs", explode)
-    document_of(make_settings(), code=1)
+    assert {row.status for row in others} <= {"measured", "unsettled"}
     out = capsys.readouterr().out
-    assert out.endswith("\nbatchmark-job: nothing could be measured: 2 of 2 rows failed\n")
-    assert "complete" not in out
+    assert out.endswith(f"\nbatchmark-job: {said}\n")
+    assert ("complete" in out) == bool(others)
 
 
 @pytest.mark.parametrize(("job_id", "code"), [("a-job", 0), (BY_HAND, 1)])
@@ -105,39 +115,16 @@ def test_rows_that_are_all_skipped_are_a_failure_by_hand_alone(make_settings, jo
     assert capsys.readouterr().out.endswith("\nbatchmark-job: nothing could be measured\n")
 
 
-def test_job_s_marks_follow_each_other(make_settings):
-    document = document_of(make_settings())
-    marks = document.marks
-    names = ("imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady")
-    between = [getattr(marks, f"{name}_at") for name in names]
-    times = [marks.process_started_at, *between, document.finished_at]
-    assert None not in times
-    assert times == sorted(times)
-    assert marks.process_started_at == document.started_at
-
-
-def test_every_row_has_its_own_dtype(make_settings, capsys):
-    points = [Point("matmul", {"size": 16}, dtype) for dtype in ("float32", "float64")]
-    rows = document_of(make_settings(points=tuple(points))).measurements
-    assert [row.dtype for row in rows] == ["float32", "float64"]
-    tolerances = [row.correctness and row.correctness.tolerance for row in rows]
-    assert tolerances == [1e-5, 1e-12]
-    assert "2 rows, float32 float64, on cpu" in capsys.readouterr().out
-
-
 def test_reader_of_the_log_is_warned():
-    wrong = Trial(
-        implementation=Implementation(name="fast", version="1", threads=2),
-        outcome="wrong",
-        reason="it contains nan",
-    )
+    fast, slow = (Implementation(name=n, version="1", threads=2) for n in ("fast", "slow"))
+    wrong = Trial(implementation=fast, outcome="wrong", reason="it contains nan")
     measurement = Measurement(
         workload="matmul",
         parameters={"size": 16},
         dtype="float32",
         status=MeasurementStatus.MEASURED,
         reason="only 4 samples: 10 would have taken more than 100 s",
-        implementation=Implementation(name="slow", version="1"),
+        implementation=slow.model_copy(update={"threads": None}),
         cold_seconds=1.5,
         samples_seconds=(1.0, 1.0, 1.0, 3.0),
         correctness=Correctness(relative_error=0.0, tolerance=1e-5),
@@ -160,18 +147,16 @@ def test_reader_of_the_log_is_warned():
     ]
 
 
-@NO_CUDA
-def test_fallback_is_labelled(make_settings, capsys):
-    document = document_of(make_settings(requested_device="cuda", allow_cpu_fallback=True))
-    assert capsys.readouterr().out.startswith("batchmark-job: NOT A GPU MEASUREMENT: cuda was")
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_another_device_or_fewer_threads_than_asked_for_are_labelled(make_settings, capsys):
+    asked = {"requested_device": "cuda", "allow_cpu_fallback": True, "threads": 100_000}
+    document = document_of(make_settings(**asked))
+    said = capsys.readouterr().out
+    assert said.startswith("batchmark-job: NOT A GPU MEASUREMENT: cuda was")
     assert (document.requested_device, document.actual_device) == ("cuda", "cpu")
     assert document.environment.gpu_model is None
-
-
-def test_more_threads_than_there_are_is_said(make_settings, capsys):
-    environment = document_of(make_settings(threads=100_000)).environment
-    assert "100000 threads requested, but only" in capsys.readouterr().out
-    assert environment.compute_threads == environment.cpu_threads
+    assert "100000 threads requested, but only" in said
+    assert document.environment.compute_threads == document.environment.cpu_threads
 
 
 def test_document_that_can_not_be_written_is_kept(make_settings, tmp_path, monkeypatch, capsys):
@@ -193,10 +178,8 @@ def test_error_outside_of_rows_keeps_the_finished_ones(make_settings, monkeypatc
         return describe_first_turn(row)
 
     monkeypatch.setattr(job, "describe_first_turn", breaks_at_the_second)
-    settings = make_settings(
-        points=tuple(Point("matmul", {"size": n}) for n in (16, 17, 18)),
-        limits=RowLimits(samples=240, max_seconds=2.0),
-    )
+    points = tuple(Point("matmul", {"size": size}) for size in (16, 17, 18))
+    settings = make_settings(points=points, limits=RowLimits(samples=240, max_seconds=2.0))
     with pytest.raises(LookupError):
         run_job(settings)
     document = written(settings)
@@ -205,32 +188,27 @@ def test_error_outside_of_rows_keeps_the_finished_ones(make_settings, monkeypatc
     for row, turns in zip(document.measurements, (2, 1), strict=True):
         assert (row.status, len(row.turn_samples)) == ("measured", turns)
         assert row.reason == f"LookupError: nothing to say after {turns} of 12 turns"
-    assert "batchmark-job: LookupError: nothing to say: writing the 2 rows" in (
-        capsys.readouterr().out
-    )
+    said = capsys.readouterr().out
+    assert "batchmark-job: LookupError: nothing to say: writing the 2 rows" in said
 
 
-def test_error_within_a_row_that_nobody_caught_fails_it(make_settings, monkeypatch):
+def test_error_within_a_row_that_nobody_caught_fails_it(make_settings, explode):
     class Stop(BaseException):
         pass
 
-    explode = mock.Mock(side_effect=Stop("at once"))
-    monkeypatch.setattr(WORKLOADS["edge_detection"], "make_inputs", explode)
-    points = (Point("matmul", {"size": 16}), Point("edge_detection", {"size": 16, "batch": 1}))
-    settings = make_settings(points=points)
+    explode("edge_detection", Stop("at once"))
+    settings = make_settings(points=(MATMUL, EDGES))
     with pytest.raises(Stop):
         run_job(settings)
     document = written(settings)
     assert document.status == "interrupted"
     *_, failed = document.measurements
-    assert failed.status == "failed"
-    assert failed.reason == "Stop: at once; samples taken: 0"
+    assert (failed.status, failed.reason) == ("failed", "Stop: at once; samples taken: 0")
 
 
 def test_workload_that_is_not_there_ends_the_job_before_it_measures(make_settings, tmp_path):
-    points = (Point("matmul", {"size": 16}), Point("gone", {"size": 16}))
     with pytest.raises(InputError, match="unknown workload 'gone'"):
-        run_job(make_settings(points=points))
+        run_job(make_settings(points=(MATMUL, Point("gone", {"size": 16}))))
     assert not list(tmp_path.iterdir())
 
 

@@ -45,22 +45,17 @@ def test_exported_schema_is_the_code_s():
     assert exported == json_schema(), "run `make schema`"
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_example_is_valid_and_survives_a_round_trip(path):
-    document = parse_document(path.read_bytes())
-    assert parse_document(document.to_json()) == document
-    assert document.run_id.startswith("example"), "an example must say that it is one"
-    assert document.actual_device == "cpu"
-
-
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
-def test_recorded_document_survives_a_round_trip(path):
-    document = parse_document(gzip.decompress(path.read_bytes()))
+@pytest.mark.parametrize("path", [*EXAMPLES, *RECORDED], ids=lambda path: path.name)
+def test_a_document_survives_a_round_trip(path):
+    content = path.read_bytes()
+    document = parse_document(gzip.decompress(content) if path.suffix == ".gz" else content)
     assert parse_document(document.to_json()) == document
 
 
 def test_examples_cover_every_ending():
     documents = [parse_document(path.read_bytes()) for path in EXAMPLES]
+    assert all(document.run_id.startswith("example") for document in documents), "it must say so"
+    assert {document.actual_device for document in documents} == {"cpu"}
     assert {document.status for document in documents} == {"complete", "interrupted"}
     assert {document.requested_device for document in documents} >= {"cpu", "cuda"}
     statuses = {row.status for document in documents for row in document.measurements}
@@ -77,13 +72,6 @@ def test_version_1_still_reads():
     assert {row.status for row in old.measurements} == {"measured"}
 
 
-@pytest.mark.parametrize("version", [0, 3, "1", None, 1.5])
-def test_unknown_version_is_refused(raw, version):
-    raw["schema_version"] = version
-    with pytest.raises(ResultError, match=r"schema_version .* supports 1, 2; use a job image"):
-        parse_document(json.dumps(raw))
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -92,6 +80,7 @@ def test_unknown_version_is_refused(raw, version):
         ("nonsense", "invalid JSON"),
         ("{}", "it has no schema_version"),
         ('{"schema_version": 1}', "Field required"),
+        ('{"schema_version": 3}', r"schema_version .* supports 1, 2; use a job image"),
     ],
 )
 def test_what_is_no_document_is_refused(text, message):
@@ -99,46 +88,29 @@ def test_what_is_no_document_is_refused(text, message):
         parse_document(text)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, 0.0])
-def test_samples_must_be_positive_numbers(raw, value):
-    raw["measurements"][0]["samples_seconds"][0] = value
-    with pytest.raises(ResultError, match=r"measurements\.0"):
-        parse_document(json.dumps(raw))
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_parameters_must_be_numbers(raw, value):
-    raw["measurements"][0]["parameters"]["size"] = value
-    with pytest.raises(ResultError, match="parameters"):
-        parse_document(json.dumps(raw))
-
-
 @pytest.mark.parametrize(
-    ("changes", "message"),
-    [({"surprise": 1}, "surprise"), ({"finished_at": "2001-01-01T00:00:00Z"}, "before started_at")],
-)
-def test_a_document_that_contradicts_itself_is_refused(raw, changes, message):
-    with pytest.raises(ResultError, match=message):
-        parse_document(json.dumps(raw | changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
+    ("changes", "of_row", "message"),
     [
-        ({"samples_seconds": []}, "samples_seconds"),
-        ({"correctness": {"relative_error": 1.0, "tolerance": 1e-5}}, "correctness check failed"),
-        ({"status": "skipped", "reason": None}, "needs a reason"),
+        ({"surprise": 1}, {}, "surprise"),
+        ({"finished_at": "2001-01-01T00:00:00Z"}, {}, "before started_at"),
+        ({}, {"samples_seconds": []}, "samples_seconds"),
+        ({}, {"correctness": {"relative_error": 1.0, "tolerance": 1e-5}}, "correctness check fail"),
+        ({}, {"status": "skipped", "reason": None}, "needs a reason"),
     ],
 )
-def test_a_row_that_contradicts_its_status_is_refused(raw, changes, message):
+def test_a_document_that_contradicts_itself_is_refused(raw, changes, of_row, message):
     row = raw["measurements"][0]
     assert row["status"] == MeasurementStatus.MEASURED
     with pytest.raises(ResultError, match=message):
-        parse_document(json.dumps(raw | {"measurements": [row | changes]}))
+        parse_document(json.dumps(raw | {"measurements": [row | of_row]} | changes))
 
 
 HUGE = 10**400
+NO_NUMBERS = (math.nan, math.inf)
 BEYOND_ANY_MEASUREMENT = [
+    *[("schema_version", value) for value in (0, 3, "1", None, 1.5)],
+    *[("measurements.0.samples_seconds.0", value) for value in (*NO_NUMBERS, -1.0, 0.0)],
+    *[("measurements.0.parameters.size", value) for value in NO_NUMBERS],
     *[(f"environment.{name}", value) for name in COUNTS for value in (2**31, HUGE)],
     *[(f"environment.{name}", value) for name in SIZES for value in (2**63, HUGE, 1e308)],
     *[(f"measurements.0.{name}", value) for name in ROW_SIZES for value in (2**63, HUGE)],
@@ -202,11 +174,14 @@ def test_every_value_has_bounds():
     assert unbounded == {"relative_error", "tolerance", "parameters"}
 
 
-def test_nesting_is_an_error_of_its_document(raw):
+def test_what_is_wrong_with_a_document_is_told_in_a_line_however_it_is_nested(raw):
     deep = "[" * 5000 + "]" * 5000
     for text in (deep, "[" * 5000, json.dumps(raw)[:-1] + f', "surprise": {deep}}}'):
         with pytest.raises(ResultError, match="recursion limit exceeded"):
             parse_document(text)
+    with pytest.raises(ResultError) as refused:
+        parse_document(json.dumps(raw | {"a\n::error::b\x1b": 1}))
+    assert str(refused.value).isprintable()
 
 
 def test_text_that_would_steer_a_line_reads_with_a_sign_of_the_same_length_in_its_place(raw):
@@ -219,23 +194,12 @@ def test_text_that_would_steer_a_line_reads_with_a_sign_of_the_same_length_in_it
     assert parse_document(document.to_json()) == document
 
 
-def test_what_is_wrong_with_a_document_is_told_in_a_line(raw):
-    with pytest.raises(ResultError) as refused:
-        parse_document(json.dumps(raw | {"a\n::error::b\x1b": 1}))
-    assert str(refused.value).isprintable()
-
-
 @pytest.mark.parametrize("also", [{}, {"reason": "it is another", "status": "skipped"}])
 def test_a_row_is_in_a_document_once(raw, also):
     row = raw["measurements"][0]
     again = row | also | {"parameters": dict(reversed(row["parameters"].items()))}
     with pytest.raises(ResultError, match=r"the row \w+ .* float32 appears twice"):
         parse_document(json.dumps(raw | {"measurements": [row, again]}))
-
-
-def rows_of(row, count, samples):
-    for number in range(count):
-        yield row | {"parameters": {"size": number}, "samples_seconds": [0.1] * samples}
 
 
 @pytest.mark.parametrize(
@@ -247,7 +211,8 @@ def rows_of(row, count, samples):
     ],
 )
 def test_rows_and_samples_are_limited(raw, rows, samples, message):
-    given = list(rows_of(raw["measurements"][0], rows, samples))
+    row = raw["measurements"][0] | {"samples_seconds": [0.1] * samples}
+    given = [row | {"parameters": {"size": number}} for number in range(rows)]
     with pytest.raises(ResultError, match=message):
         parse_document(json.dumps(raw | {"measurements": given}))
 
@@ -281,19 +246,13 @@ def test_the_largest_document_that_a_job_writes_is_read(raw):
 
 
 def test_samples_of_the_processes_are_all_of_the_rows():
-    row = {
-        "workload": "matmul",
-        "parameters": {"size": 1},
-        "dtype": "float32",
-        "status": "unsettled",
-        "reason": "it drifts",
-        "samples_seconds": (1.0, 2.0, 3.0),
-    }
-    assert Measurement(**row, process_samples=(1, 2)).process_samples == (1, 2)
+    row = {"workload": "matmul", "parameters": {"size": 1}, "dtype": "float32"}
+    row |= {"status": "unsettled", "reason": "it drifts", "samples_seconds": (1.0, 2.0, 3.0)}
     assert Measurement(**row, process_samples=(1, 2), turn_samples=(1, 1, 1)).turn_samples
-    with pytest.raises(ValueError, match="its process_samples add up to 4, but it has 3 samples"):
-        Measurement(**row, process_samples=(2, 2))
-    with pytest.raises(ValueError, match="its turn_samples add up to 2, but it has 3 samples"):
-        Measurement(**row, process_samples=(1, 2), turn_samples=(1, 1))
-    with pytest.raises(ValueError, match="one of its turns spans two processes"):
-        Measurement(**row, process_samples=(1, 2), turn_samples=(2, 1))
+    for processes, turns, wrong in (
+        ((2, 2), (), "its process_samples add up to 4, but it has 3 samples"),
+        ((1, 2), (1, 1), "its turn_samples add up to 2, but it has 3 samples"),
+        ((1, 2), (2, 1), "one of its turns spans two processes"),
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            Measurement(**row, process_samples=processes, turn_samples=turns)

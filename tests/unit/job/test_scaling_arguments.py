@@ -4,15 +4,9 @@ import pytest
 
 from batchmark_job import command_line, job
 from batchmark_job.distributed.node import Node
+from tests.stand_ins.nodes import node_environment
 
-CHILD = {
-    "AWS_BATCH_JOB_ID": "job-1#1",
-    "AWS_BATCH_JOB_NODE_INDEX": "1",
-    "AWS_BATCH_JOB_NUM_NODES": "4",
-    "AWS_BATCH_JOB_MAIN_NODE_INDEX": "0",
-    "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS": "10.0.0.7",
-    "BATCHMARK_NODES_TOKEN": "a secret of thirty-two characters",
-}
+CHILD = node_environment(1, 4)
 
 
 @pytest.fixture
@@ -63,17 +57,8 @@ def test_files_are_read_first_cold_then_warm_and_then_trained_on(settings, monke
         ("resnet50_data_parallel", None, "files"),
         ("all_reduce", None, None),
     ]
-
-
-def test_only_the_first_job_of_a_run_reads_cold(settings):
-    found = settings("--data", "files", "--files", "/fsx/images", "--passes", "warm")
+    found = settings("--data", "files", "--passes", "warm")  # as all but a run's first job
     assert [row["pass"] for name, row in rows(found) if name == "read_images"] == ["warm"]
-
-
-def test_a_smaller_batch_has_a_smaller_rate(settings):
-    found = settings("--batches", "64,16", "--learning-rate", "0.4")
-    rates = [point.scaling.measured.settings.learning_rate for point in found.points[:2]]
-    assert rates == [0.4, 0.1]
 
 
 def test_only_what_trains_has_the_dtype_asked_for(settings):
@@ -85,19 +70,18 @@ def test_only_what_trains_has_the_dtype_asked_for(settings):
 
 
 def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
-    found = settings("--learning-rate", "0.4", "--epochs", "30", "--varied", "learning_rate")
-    training = found.points[0].scaling.measured
-    assert (training.settings.learning_rate, training.settings.epochs) == (0.4, 30)
-    assert found.points[0].named_parameters["learning_rate"] == 0.4
+    given = ("--learning-rate", "0.4", "--epochs", "30", "--varied", "learning_rate")
+    points = settings("--batches", "64,16", *given).points[:2]
+    trained = [point.scaling.measured.settings for point in points]
+    rates = [0.4, 0.1]  # of a smaller batch it is smaller
+    assert [(each.learning_rate, each.epochs) for each in trained] == [(rate, 30) for rate in rates]
+    assert [point.named_parameters["learning_rate"] for point in points] == rates
 
 
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (
-            ["--batches", "1", "--image", "32"],
-            "--batches includes 1, which leaves nothing to normalise",
-        ),
+        (["--batches", "1", "--image", "32"], "--batches includes 1, which leaves nothing to nor"),
         (["--data", "files"], "specify their folder with --files or BATCHMARK_FILES"),
         (["--warmup-epochs", "91"], "--warmup-epochs is 91, but --epochs is 90: the warm-up can't"),
         (["--varied", "colour"], "unknown --varied 'colour'; known: learning_rate, momentum,"),

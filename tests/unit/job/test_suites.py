@@ -24,26 +24,20 @@ def test_points_are_valid_and_unique(name):
     assert len(set(keys)) == len(keys)
 
 
-def test_smoke_shows_a_trend_in_everything_but_the_slowest():
+def test_sizes_suffice_for_a_trend_of_all_but_the_slowest_and_for_a_crossover():
     for workload in WORKLOADS.keys() - {"resnet50_inference", "resnet50_training"}:
         few = {parameters[0] for parameters in sizes("smoke", workload)}
         assert len(few) >= 2, f"give {workload} two sizes in the suite smoke, not {few}"
     assert not sizes("smoke", "resnet50_training")
+    for suite in ("building_blocks", "training"):
+        for workload in {point.workload for point in SUITES[suite].points()}:
+            assert len(sizes(suite, workload)) >= 4, "for a crossover"
 
 
-@pytest.mark.parametrize("suite", ["building_blocks", "training"])
-def test_sizes_suffice_for_a_crossover(suite):
-    for workload in {point.workload for point in SUITES[suite].points()}:
-        assert len(sizes(suite, workload)) >= 4
-
-
-def test_published_grids_are_float32_alone():
+def test_the_published_grids_are_united_in_sam_and_float32_alone():
     for suite in ("blog", "sam"):
         assert {point.dtype for point in SUITES[suite].points()} == {"float32"}
         assert {point.dtype for point in SUITES[suite].points(["tf32"])} == {"tf32"}
-
-
-def test_sam_unites_both_published_grids():
     matmul = {size for (size,) in sizes("sam", "matmul")}
     assert matmul >= {1000, 5000, 10000, 15000}
     images = set(sizes("sam", "image_convolution"))
@@ -82,17 +76,14 @@ def test_bad_grids_are_refused(workload, axes, message):
         Grid(workload, axes).points()
 
 
+NO_FRACTION = r"--precision .* is not a fraction between 0 and 1; use 0.01 for 1 %"
+
+
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
         *(({"max_seconds": bad}, "--max-seconds") for bad in (0.0, -1.0, math.nan, math.inf)),
-        *(
-            (
-                {"precision": bad},
-                r"--precision .* is not a fraction between 0 and 1; use 0.01 for 1 %",
-            )
-            for bad in (-0.01, 1.0, math.nan)
-        ),
+        *(({"precision": bad}, NO_FRACTION) for bad in (-0.01, 1.0, math.nan)),
         ({"samples": 2}, "--samples 2 is too few; use 10 or more"),
     ],
 )

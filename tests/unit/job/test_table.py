@@ -16,14 +16,9 @@ def document_of(*rows, **values):
 
 
 def test_a_row_has_its_name_code_and_figures_within_80_columns():
-    shown = list(
-        lines(
-            document_of(
-                build_row([1.0, 2.0, 3.0, 4.0, 5.0]),
-                build_row([0.001], workload="attention_backward", parameters=LONG),
-            )
-        )
-    )
+    several, few = build_row([1.0, 2.0, 3.0, 4.0, 5.0]), build_row([1.0, 2.0])
+    one = build_row([0.001], workload="attention_backward", parameters=LONG)
+    shown = list(lines(document_of(several, one)))
     assert max(map(len, shown)) <= 80
     assert "matmul size=1000 float32" in shown
     assert "attention_backward sequence=128 heads=8 head_dim=64 batch=1 float32" in shown
@@ -31,12 +26,7 @@ def test_a_row_has_its_name_code_and_figures_within_80_columns():
         ["torch", "3", "s", "2", "s", "to", "4", "s", "5"],
         ["torch", "1", "ms", "1", "ms", "to", "1", "ms", "1"],
     ]
-
-
-def test_what_was_measured_is_named_below_the_machine():
-    version = GivenVersion(commit="3f2a91c", label="nightly")
-    document = document_of(build_row([1.0])).model_copy(update={"version": version})
-    assert list(lines(document))[2:4] == ["commit 3f2a91c", "label nightly"]
+    assert any(line.startswith("  torch") for line in lines(document_of(few)))
 
 
 def test_what_was_not_measured_is_said_once_with_its_reason():
@@ -63,6 +53,9 @@ def test_the_machine_is_named_and_a_missing_gpu_first():
     first, second, *_ = lines(on_gpu)
     assert first.startswith("suite blog on cuda, 4 threads, complete")
     assert second == "NVIDIA A10G"
+    version = GivenVersion(commit="3f2a91c", label="nightly")
+    given = list(lines(on_gpu.model_copy(update={"version": version})))
+    assert given[2:4] == ["commit 3f2a91c", "label nightly"], "what was measured is below it"
     fell_back = document_of(build_row([1.0])).model_copy(update={"requested_device": "cuda"})
     assert list(lines(fell_back))[2].startswith("NOT A GPU MEASUREMENT")
 
@@ -79,8 +72,3 @@ def test_show_prints_a_document_and_refuses_what_is_none(tmp_path, capsys):
     ):
         assert main(["show", str(name)]) == 2
         assert says in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("samples", [[1.0], [1.0, 2.0]])
-def test_few_samples_have_a_middle_half_too(samples):
-    assert any(line.startswith("  torch") for line in lines(document_of(build_row(samples))))

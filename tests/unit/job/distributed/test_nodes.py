@@ -85,24 +85,26 @@ def test_one_node_alone_needs_no_other_and_its_ranks_meet_on_loopback(
     assert record.host == MAIN
 
 
-def test_a_rank_that_fails_is_named_and_the_next_launch_goes_on(both, task, tmp_path):
-    (tmp_path / "rank-1").write_text("fail")
-    with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: its shard has no end$"):
+@pytest.mark.parametrize(
+    ("does", "blamed"),
+    [
+        (("", "fail"), r"1 \(127.77.0.2\): rank 1: its shard has no end"),
+        (("", "die"), r"1 \(127.77.0.2\): rank 1: ended by signal 9"),
+        (("fail", "hang"), r"0 \(127.77.0.1\): rank 0: its shard has no end"),
+        (("complain", "late"), r"1 \(127.77.0.2\): rank 1: its shard has no end"),
+    ],
+    ids=["fails", "dies", "fails beside one that hangs", "says so last"],
+)
+def test_the_rank_to_blame_is_named_and_the_next_launch_goes_on(both, task, tmp_path, does, blamed):
+    for rank, what in enumerate(does):
+        (tmp_path / f"rank-{rank}").write_text(what)
+    with pytest.raises(StepError, match=f"^node {blamed}$"):
         both.run(task, 1, 20.0)
-    (tmp_path / "rank-1").write_text("die")
-    with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: ended by signal 9$"):
-        both.run(task, 1, 20.0)
-    (tmp_path / "rank-1").unlink()
+    # By their name: on a busy machine one may be ended before it wrote its id.
+    wait_for(lambda: not ranks_that_run(), "end of all ranks", 10)
+    for file in tmp_path.glob("rank-*"):
+        file.unlink()
     assert both.run(task, 1, 20.0).bytes_moved == 1000
-
-
-def test_when_one_node_fails_the_others_end_their_ranks(both, task, tmp_path):
-    (tmp_path / "rank-1").write_text("hang")
-    (tmp_path / "rank-0").write_text("fail")
-    with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 0: its shard"):
-        both.run(task, 1, 20.0)
-    if (file := tmp_path / "pid-1").exists():  # it may have been ended before it began
-        wait_for(lambda: not psutil.pid_exists(int(file.read_text())), "end of rank 1", 10)
 
 
 def test_ranks_that_hang_are_ended(both, task, tmp_path):
@@ -112,30 +114,20 @@ def test_ranks_that_hang_are_ended(both, task, tmp_path):
         both.run(task, 1, 3.0)
     assert caught.value.hung
     assert time.monotonic() - began < 15
-    # By its name: on a busy machine it may be ended before it wrote its id.
     wait_for(lambda: not ranks_that_run(), "end of its ranks", 10)
 
 
-def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(alone, task, tmp_path):
+def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(
+    alone, task, tmp_path, monkeypatch
+):
     (tmp_path / "rank-0").write_text("complain")
     (tmp_path / "rank-1").write_text("die")
     with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 1: ended by signal 9$"):
         alone.run(task, 2, 20.0)
-
-
-def test_the_node_to_blame_may_be_the_last_to_say_so(both, task, tmp_path):
-    (tmp_path / "rank-0").write_text("complain")
-    (tmp_path / "rank-1").write_text("late")
-    with pytest.raises(StepError, match=r"^node 1 \(127.77.0.2\): rank 1: its shard has no end$"):
-        both.run(task, 1, 20.0)
-
-
-def test_a_rank_out_of_memory_is_told_as_that(alone, task, tmp_path, monkeypatch):
     kills = iter([0, 1])
     monkeypatch.setattr(local_ranks, "kills_for_memory", lambda: next(kills))
-    (tmp_path / "rank-0").write_text("die")
-    with pytest.raises(StepError, match="rank 0: out of memory: the kernel killed it") as caught:
-        alone.run(task, 1, 20.0)
+    with pytest.raises(StepError, match="rank 1: out of memory: the kernel killed it") as caught:
+        alone.run(task, 2, 20.0)
     assert caught.value.out_of_memory
 
 
@@ -153,31 +145,30 @@ def test_a_node_that_came_and_went_is_not_waited_for(main, port):
     all_nodes = main(3)
     threading.Timer(0.5, one_that_came(port).close).start()
     began = time.monotonic()
-    with pytest.raises(
-        CannotMeasureError, match=r"node 1 \(127.77.0.2\) joined, then was lost: it clo"
-    ):
+    lost = r"node 1 \(127.77.0.2\) joined, then was lost: it clo"
+    with pytest.raises(CannotMeasureError, match=lost):
         all_nodes.gather(CPU, devices=1)
     assert time.monotonic() - began < 10
 
 
-def test_a_node_that_can_not_measure_says_why(main, port):
+@pytest.mark.parametrize(
+    ("came_first", "told"),
+    [
+        (False, "node 1 can't take part: cannot measure: no GPU"),
+        (True, "then was lost: it closed the connection"),
+    ],
+)
+def test_a_node_that_can_not_measure_says_why_unless_it_came_and_went(main, port, came_first, told):
     all_nodes = main(2)
+    if came_first:
+        one_that_came(port).close()
+        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
     decline(Node(1, 2, MAIN, proof=PROOF), "cannot measure: no GPU", port)
     wait_for(lambda: all_nodes._declined, "its word", 10)  # before anybody waits for nodes
     began = time.monotonic()
-    with pytest.raises(CannotMeasureError, match="node 1 can't take part: cannot measure: no GPU"):
+    with pytest.raises(CannotMeasureError, match=told):
         all_nodes.gather(CPU, devices=1)
     assert time.monotonic() - began < 10
-
-
-def test_a_node_that_came_and_went_is_told_as_that_though_it_declines_then(main, port):
-    all_nodes = main(2)
-    one_that_came(port).close()
-    wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
-    decline(Node(1, 2, MAIN, proof=PROOF), "cannot measure: no GPU", port)
-    wait_for(lambda: all_nodes._declined, "its word", 10)
-    with pytest.raises(CannotMeasureError, match="then was lost: it closed the connection"):
-        all_nodes.gather(CPU, devices=1)
 
 
 def test_a_node_that_is_told_to_stop_says_so(both, followers, task, tmp_path):
@@ -288,7 +279,6 @@ def test_a_main_node_that_never_comes_is_not_waited_for_for_ever(port):
 def test_nodes_must_be_alike(main, followers):
     all_nodes = main(2)
     followers.start(1, 2, device="cuda", gpus=1)
-    with pytest.raises(
-        CannotMeasureError, match="measures on cuda, but the main node measures on cpu"
-    ):
+    unlike = "measures on cuda, but the main node measures on cpu"
+    with pytest.raises(CannotMeasureError, match=unlike):
         all_nodes.gather(CPU, devices=1)

@@ -1,5 +1,7 @@
 """Rows of the suite on one node, with ranks that do as they are told."""
 
+from contextlib import closing
+
 import pytest
 
 from batchmark_job.distributed import local_ranks
@@ -8,6 +10,7 @@ from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.point import AllReducePoint, ReadingPoint, ScalingPoint
 from batchmark_job.distributed.row import ScalingRow
 from batchmark_job.distributed.task import Ranks
+from batchmark_job.machine.inventory import take_inventory
 from batchmark_job.measuring.limits import RowLimits
 from batchmark_job.result.document import Correctness
 from tests.stand_ins.workers import bench_here
@@ -16,26 +19,21 @@ LIMITS = RowLimits(samples=10, max_seconds=1.0)
 
 
 @pytest.fixture
-def nodes(monkeypatch):
-    monkeypatch.setattr(local_ranks, "TORCHRUN", "tests.stand_ins.torchrun")
-    made = Nodes(Node(0, 1))
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def bench():
     return bench_here(LIMITS)
 
 
 @pytest.fixture
-def row(nodes, bench, tmp_path):
-    from batchmark_job.machine.inventory import take_inventory
+def row(monkeypatch, tmp_path):
+    monkeypatch.setattr(local_ranks, "TORCHRUN", "tests.stand_ins.torchrun")
+    with closing(Nodes(Node(0, 1))) as nodes:
+        nodes.gather(take_inventory("cpu", 1, allow_cpu_fallback=False), devices=1)
 
-    nodes.gather(take_inventory("cpu", 1, allow_cpu_fallback=False), devices=1)
-    return lambda measured=None, devices=1: ScalingRow.of(
-        ScalingPoint(1, devices, measured or ReadingPoint(tmp_path, cold=False)), "float32", nodes
-    )
+        def make(measured=None, devices=1):
+            measured = measured or ReadingPoint(tmp_path, cold=False)
+            return ScalingRow.of(ScalingPoint(1, devices, measured), "float32", nodes)
+
+        yield make
 
 
 def test_each_launch_is_a_turn_of_fresh_processes(row, bench):
@@ -58,21 +56,16 @@ def test_a_cold_pass_has_one_launch(row, bench, tmp_path):
     assert measured.reason == "only 4 samples, too few for a confidence interval"
 
 
-def test_a_rank_that_fails_costs_its_row_and_says_why(row, bench, tmp_path):
-    (tmp_path / "rank-0").write_text("fail")
-    measured = row().measure(bench)
-    assert measured.status == "failed"
-    assert measured.reason == "node 0 (127.0.0.1): rank 0: its shard has no end"
-    assert measured.scaling.nodes[0].host == "127.0.0.1"
-
-
-def test_what_was_measured_before_it_failed_is_kept(row, bench, tmp_path):
+def test_a_rank_that_fails_costs_its_row_which_keeps_what_was_measured_before(row, bench, tmp_path):
     made = row()
     made.take_turn(bench)
     (tmp_path / "rank-0").write_text("fail")
     made.take_turn(bench)
-    assert made.measurement.status == "failed"
-    assert made.measurement.samples_seconds == (0.1, 0.2, 0.1, 0.1)
+    measured = made.measurement
+    assert measured.status == "failed"
+    assert measured.reason == "node 0 (127.0.0.1): rank 0: its shard has no end"
+    assert measured.scaling.nodes[0].host == "127.0.0.1"
+    assert measured.samples_seconds == (0.1, 0.2, 0.1, 0.1)
 
 
 def test_a_wrong_result_fails_the_row(row, bench, monkeypatch):

@@ -1,8 +1,5 @@
 """torchrun's arguments, read by torchrun itself, and its store."""
 
-import socket
-from contextlib import closing
-
 import psutil
 import pytest
 from torch.distributed.elastic.rendezvous import RendezvousParameters
@@ -12,6 +9,7 @@ from torch.distributed.run import config_from_args, parse_args
 from batchmark_job.distributed import rendezvous
 from batchmark_job.distributed.node import RENDEZVOUS
 from batchmark_job.distributed.torchrun import Launch, environment
+from tests.stand_ins.nodes import MAIN
 from tests.stand_ins.stranger import listening
 
 
@@ -32,15 +30,12 @@ def test_every_node_of_1_to_20_has_its_own_rank_and_the_same_rendezvous(devices,
             assert words[-1] == "batchmark_job.distributed.ranks.rank"
 
 
-def test_the_store_listens_at_the_main_nodes_address_alone():
-    with closing(socket.create_server(("127.77.3.1", 0))) as server:
-        port = server.getsockname()[1]
+def test_the_store_listens_at_the_main_nodes_address_alone(port):
     rendezvous.register()
-    parameters = RendezvousParameters(
-        RENDEZVOUS, f"127.77.3.1:{port}", "run", 1, 1, rank="0", timeout="20"
-    )
+    place = (RENDEZVOUS, f"{MAIN}:{port}")
+    parameters = RendezvousParameters(*place, "run", 1, 1, rank="0", timeout="20")
     found = get_rendezvous_handler(parameters).next_rendezvous()
-    assert listening(psutil.Process(), port) == ["127.77.3.1"]
+    assert listening(psutil.Process(), port) == [MAIN]
     found.store.set("key", "value")
     assert found.store.get("key") == b"value"
     assert (found.rank, found.world_size) == (0, 1)

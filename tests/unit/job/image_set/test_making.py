@@ -4,6 +4,7 @@ import io
 import os
 import re
 import tarfile
+from unittest import mock
 
 import boto3
 import cv2
@@ -69,16 +70,12 @@ def test_what_an_attempt_left_is_kept_and_the_rest_is_made(tmp_path, monkeypatch
     with pytest.raises(OutputError, match="full"):
         make(SETTINGS, FillsUp(place))
     assert not Manifest.model_validate_json((place / FILE).read_bytes()).complete
-    made = []
-    real = making.encoded_shard
-    monkeypatch.setattr(
-        making, "encoded_shard", lambda number, *rest: made.append(number) or real(number, *rest)
-    )
-    make(SETTINGS, Folder(place))
-    assert made == [2]
-    assert files(place) == files(tmp_path / "whole")
-    make(SETTINGS, Folder(place))
-    assert made == [2], "what is complete is left alone"
+    encode = mock.Mock(wraps=making.encoded_shard)
+    monkeypatch.setattr(making, "encoded_shard", encode)
+    for _ in range(2):  # what is complete is left alone
+        make(SETTINGS, Folder(place))
+        assert [call.args[0] for call in encode.call_args_list] == [2]
+        assert files(place) == files(tmp_path / "whole")
 
 
 @pytest.mark.parametrize(
@@ -131,21 +128,15 @@ def test_it_goes_to_a_bucket_and_is_found_there_again(tmp_path, monkeypatch, cap
             make(SETTINGS, Prefix("away", ""))
 
 
+def thumbnail(jpeg):
+    pixels = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
+    return cv2.resize(pixels, (4, 4), interpolation=cv2.INTER_AREA).ravel().astype(float)
+
+
 def test_images_of_a_class_are_alike(tmp_path):
     """So that a network can learn; the file's size per pixel is a photograph's."""
     made = [image(number, 64, 2, 0) for number in range(40)]
-    small = np.array(
-        [
-            cv2.resize(
-                cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR),
-                (4, 4),
-                interpolation=cv2.INTER_AREA,
-            )
-            .ravel()
-            .astype(float)
-            for jpeg, _ in made
-        ]
-    )
+    small = np.array([thumbnail(jpeg) for jpeg, _ in made])
     labels = np.array([label for _, label in made])
     means = np.array([small[:20][labels[:20] == label].mean(0) for label in (0, 1)])
     nearest = ((small[20:, None] - means) ** 2).sum(2).argmin(1)
@@ -167,9 +158,8 @@ def test_images_of_a_class_are_alike(tmp_path):
     ],
 )
 def test_bad_values_are_refused_in_one_line(options, message, tmp_path, capsys):
-    code = main(["images", "--to", str(tmp_path / "new"), *options])
+    assert main(["images", "--to", str(tmp_path / "new"), *options]) == 2
     said = capsys.readouterr().err
-    assert code == 2
     assert re.search(message, said), said
     assert not (tmp_path / "new").exists()
 

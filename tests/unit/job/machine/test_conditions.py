@@ -60,32 +60,21 @@ def machine(tmp_path, monkeypatch):
     return made
 
 
-def test_a_machine_that_tells_nothing(tmp_path):
+def test_a_machine_that_tells_nothing_and_this_one(tmp_path):
     monitor = Monitor("cpu", root=tmp_path)
     assert monitor.now() == monitor.now() == monitor.during(0, 1) == Conditions()
     assert not monitor.throttled(0, time.perf_counter())
-
-
-def test_without_nvml_a_gpu_job_still_has_the_cpus_state(machine):
-    monitor = Monitor("cuda", root=machine.root)
-    machine.run(1, steal=0.25)
-    assert monitor.now() == Conditions(cpu_steal_share=0.25)
-
-
-def test_this_machine():
-    monitor = Monitor("cpu")
-    monitor.start()
-    now = monitor.now()
-    monitor.stop()
+    now = Monitor("cpu").now()
     assert now.gpu_clock_hz is None
     assert now.cpu_frequency_hz is None or 1e8 < now.cpu_frequency_hz < 1e10
 
 
-def test_steal_is_the_share_of_the_time_in_which_cpus_had_work(machine):
-    monitor = Monitor("cpu", root=machine.root)
+@pytest.mark.parametrize("device", ["cpu", "cuda"], ids=["CPU", "GPU without NVML"])
+def test_steal_is_the_share_of_the_time_in_which_cpus_had_work(machine, device):
+    monitor = Monitor(device, root=machine.root)
     assert monitor.now().cpu_steal_share is None, "no time has passed yet"
     machine.run(10, cores=0.5, steal=0.1)
-    assert monitor.now().cpu_steal_share == 0.1
+    assert monitor.now() == Conditions(cpu_steal_share=0.1)
     machine.run(10, cores=0)
     assert monitor.now().cpu_steal_share is None, "nothing wanted to run"
 
@@ -98,21 +87,22 @@ def test_steal_before_looks_back_half_a_second_and_no_further(machine):
     assert state.cpu_steal_share == 0.1
 
 
-@pytest.mark.parametrize(("steal", "marked"), [(0.0, False), (0.04, False), (0.08, True)])
-def test_a_span_with_much_steal_is_marked(machine, steal, *, marked):
+@pytest.mark.parametrize(
+    ("seconds", "cores", "steal", "marked"),
+    [
+        (2, 2.0, 0.0, False),
+        (2, 2.0, 0.04, False),
+        (2, 2.0, 0.08, True),
+        (0.5, 0.2, 0.1, False),  # one stolen tick is no proof
+    ],
+)
+def test_a_span_with_much_steal_is_marked(machine, seconds, cores, steal, marked):
     monitor = Monitor("cpu", root=machine.root)
     start = machine.now
-    machine.run(2, steal=steal)
+    machine.run(seconds, cores=cores, steal=steal)
     monitor.now()
     assert monitor.throttled(start, machine.now) is marked
     assert monitor.during(start, machine.now).cpu_steal_share == steal
-
-
-def test_one_stolen_tick_is_no_proof(machine):
-    monitor = Monitor("cpu", root=machine.root)
-    machine.run(0.5, cores=0.2, steal=0.1)
-    monitor.now()
-    assert not monitor.throttled(machine.now - 0.1, machine.now)
 
 
 def test_a_short_span_is_judged_by_the_half_second_up_to_its_end(machine):
@@ -185,7 +175,7 @@ def test_frequency_is_the_mean_over_the_cpus(machine):
     ],
 )
 def test_half_the_clock_seen_before_is_slow_where_the_cpu_computes(
-    machine, device, megahertz, *, marked
+    machine, device, megahertz, marked
 ):
     machine.clock(3_500, 3_500)
     monitor = Monitor(device, root=machine.root)
@@ -196,11 +186,11 @@ def test_half_the_clock_seen_before_is_slow_where_the_cpu_computes(
 
 
 def gpu_monitor(machine, card):
-    with installed(Nvml(GPU_aa=card, GPU_bb=Card(reasons=POWER_CAP)), "aa", "bb"):
+    with installed(Nvml(GPU_aa=card, GPU_bb=Card(reasons=HOT)), "aa", "bb"):
         return Monitor("cuda", nvml.visible_gpus()[0], machine.root)
 
 
-def test_a_gpus_state_at_a_moment_and_over_a_span(machine):
+def test_a_gpus_state_at_a_moment_over_a_span_and_once_it_is_lost(machine):
     card = Card()
     monitor = gpu_monitor(machine, card)
     assert monitor.now() == Conditions(
@@ -216,34 +206,21 @@ def test_a_gpus_state_at_a_moment_and_over_a_span(machine):
     assert during.gpu_temperature_celsius == pytest.approx((41 + 41 + 43) / 3)
     assert during.gpu_power_watts == pytest.approx((150 + 150 + 250) / 3)
     assert during.gpu_throttle_reasons == ("sw_power_cap",)
+    card.sm_megahertz, card.error = None, pynvml.NVML_ERROR_GPU_IS_LOST
+    machine.now += 1
+    assert monitor.now() == Conditions()
 
 
 def test_a_gpu_slowdown_marks_the_spans_at_its_readings(machine):
-    card = Card(reasons=IDLE)
+    """A power cap doesn't: the measured code itself reaches it."""
+    card = Card(reasons=IDLE | POWER_CAP)
     monitor = gpu_monitor(machine, card)
-    for at, reasons in ((101, IDLE), (102, HOT | POWER_CAP), (103, 0)):
+    for at, reasons in ((101, IDLE | POWER_CAP), (102, HOT | POWER_CAP), (103, 0)):
         machine.now, card.reasons = at, reasons
         monitor.now()
     marked = [monitor.throttled(at, at + 0.2) for at in (100.9, 101.2, 101.6, 102.2, 102.7, 104)]
     assert marked == [False, False, True, True, False, False]
     assert monitor.throttled(100.5, 103.5), "a long span is marked by one reading in it"
-
-
-def test_a_power_cap_marks_no_span_because_the_measured_code_itself_reaches_it(machine):
-    monitor = gpu_monitor(machine, Card(reasons=POWER_CAP))
-    assert not monitor.throttled(machine.now - 1, machine.now + 1)
-    assert monitor.during(machine.now - 1, machine.now + 1).gpu_throttle_reasons == (
-        "sw_power_cap",
-    )
-
-
-def test_a_gpu_that_is_lost_tells_nothing_more(machine):
-    card = Card()
-    monitor = gpu_monitor(machine, card)
-    card.sm_megahertz = None
-    card.error = pynvml.NVML_ERROR_GPU_IS_LOST
-    machine.now += 1
-    assert monitor.now() == Conditions()
 
 
 def test_the_thread_reads_until_stopped_and_may_start_again(machine, monkeypatch):

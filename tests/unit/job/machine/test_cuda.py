@@ -5,7 +5,6 @@ The stand-ins sit where torch and NVML are asked: torch.cuda, torch.version.cuda
 
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import SimpleNamespace
 from unittest import mock
 
@@ -22,35 +21,11 @@ from tests.stand_ins.workers import run_job_here as run_job
 TOO_OLD = "The NVIDIA driver on your system is too old (found version 12020).\nMore advice."
 
 
-@dataclass
-class Installed(Nvml):
+def driver(gpus=1, **changes):
     """NVML with a driver, as a container sees it."""
-
-    version: str = "580.95.05"
-    cuda: int | None = 13000
-    gpus: int = 1
-    error: int | None = None
-
-    def __post_init__(self):
-        super().__init__(a_uuid=Card(memory_used=15 * 2**30))
-
-    def nvmlInit(self):  # noqa: N802
-        if self.error is not None:
-            raise pynvml.NVMLError(self.error)
-
-    def nvmlSystemGetDriverVersion(self):  # noqa: N802
-        return self.version
-
-    def nvmlSystemGetCudaDriverVersion_v2(self):  # noqa: N802
-        if self.cuda is None:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-        return self.cuda
-
-    def nvmlDeviceGetCount(self):  # noqa: N802
-        return self.gpus
-
-    def nvmlDeviceGetHandleByUUID(self, uuid):  # noqa: N802
-        return self.cards["a-uuid"]
+    nvml = Nvml(**{f"GPU_{number}": Card(memory_used=15 * 2**30) for number in range(gpus)})
+    vars(nvml).update(changes)
+    return nvml
 
 
 @contextmanager
@@ -77,10 +52,10 @@ def a_gpu(
 ):
     """torch sees a device; taking memory of it ends in an error where one is given."""
     name = "Tesla V100-SXM2-16GB"
-    properties = SimpleNamespace(name=name, uuid="a-uuid", total_memory=16 * 2**30)
+    properties = SimpleNamespace(name=name, uuid="0", total_memory=16 * 2**30)
     taken = mock.Mock(side_effect=error)
     with (
-        mock.patch("batchmark_job.machine.nvml.pynvml", nvml or Installed()),
+        mock.patch("batchmark_job.machine.nvml.pynvml", nvml or driver()),
         mock.patch.multiple(
             torch.cuda,
             is_available=lambda: True,
@@ -97,14 +72,14 @@ def a_gpu(
 
 
 def obstacle(nvml=None, **circumstances):
-    with no_cuda(nvml or Installed(), **circumstances):
+    with no_cuda(nvml or driver(), **circumstances):
         found = find_obstacle()
     assert "\n" not in "".join(found)
     return found
 
 
 def test_a_driver_too_old_for_torch_is_named_with_both_versions():
-    nvml = Installed(version="535.183.01", cuda=12020)
+    nvml = driver(version="535.183.01", cuda=12020)
     what, remedy = obstacle(nvml, torch_says=TOO_OLD)
     assert what == (
         "NVIDIA driver 535.183.01, for CUDA 12.2, is too old for torch 2.13.0+cu130, "
@@ -114,37 +89,30 @@ def test_a_driver_too_old_for_torch_is_named_with_both_versions():
     assert obstacle(nvml, built_for="14.1")[1].startswith("the host needs one for CUDA 14;")
 
 
-def test_an_older_minor_version_is_not_to_blame():
-    """Within a major version every driver runs every CUDA."""
-    what, _ = obstacle(Installed(cuda=13000), built_for="13.2", torch_says="CUDA unknown error\nx")
-    assert (
-        what
-        == "torch sees none of the 1 GPU(s) that NVIDIA driver 580.95.05 finds and warns: "
-        + ("CUDA unknown error")
-    )
+def test_an_older_minor_version_is_not_to_blame_and_a_cpu_image_is():
+    # Within a major version every driver runs every CUDA.
+    what, _ = obstacle(driver(cuda=13000), built_for="13.2", torch_says="CUDA unknown error\nx")
+    seen = "torch sees none of the 1 GPU(s) that NVIDIA driver 580.95.05 finds"
+    assert what == f"{seen} and warns: CUDA unknown error"
+    what, remedy = obstacle(built_for=None)
+    assert what == "this torch (2.13.0+cpu) is built without CUDA"
+    assert remedy.startswith("run the gpu variant of the job image, whose tag does not end in -cpu")
 
 
 @pytest.mark.parametrize(
-    ("nvml", "what"),
+    ("changes", "what"),
     [
-        (
-            Installed(error=pynvml.NVML_ERROR_LIBRARY_NOT_FOUND),
-            "no NVIDIA driver responds (NVML Shared Library Not Found)",
-        ),
-        (
-            Installed(error=pynvml.NVML_ERROR_DRIVER_NOT_LOADED),
-            "no NVIDIA driver responds (Driver Not Loaded)",
-        ),
-        (Installed(gpus=0), "NVIDIA driver 580.95.05 finds no GPU"),
+        ({"error": pynvml.NVML_ERROR_DRIVER_NOT_LOADED}, "no NVIDIA driver responds (Driver Not L"),
+        ({"gpus": 0}, "NVIDIA driver 580.95.05 finds no GPU"),
     ],
 )
 @pytest.mark.parametrize(("visible", "shown"), [(None, "not set"), ("void", "'void'")])
-def test_no_gpu_says_what_to_check(nvml, what, visible, shown, monkeypatch):
+def test_no_gpu_says_what_to_check(changes, what, visible, shown, monkeypatch):
     monkeypatch.delenv("NVIDIA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", visible)
-    found = obstacle(nvml)
-    assert found[0] == what
+    found = obstacle(driver(**changes))
+    assert found[0].startswith(what)
     for checked in (
         "nvidia-container-toolkit",
         "a resource requirement of type GPU",
@@ -153,36 +121,26 @@ def test_no_gpu_says_what_to_check(nvml, what, visible, shown, monkeypatch):
         assert checked in found[1]
 
 
-def test_a_driver_whose_cuda_library_is_not_mounted(monkeypatch):
+def test_what_a_variable_keeps_from_torch_names_it(monkeypatch):
     monkeypatch.setenv("NVIDIA_DRIVER_CAPABILITIES", "utility")
-    what, remedy = obstacle(Installed(cuda=None))
+    what, remedy = obstacle(driver(cuda=None))
     assert "without its CUDA library, libcuda.so.1" in what
     assert remedy == "NVIDIA_DRIVER_CAPABILITIES must include compute (currently 'utility')"
-
-
-def test_gpus_that_torch_alone_does_not_see(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    what, remedy = obstacle(Installed(gpus=4))
+    what, remedy = obstacle(driver(gpus=4))
     assert what == "torch sees none of the 4 GPU(s) that NVIDIA driver 580.95.05 finds"
     assert "CUDA_VISIBLE_DEVICES (currently '-1')" in remedy
 
 
-def test_the_cpu_image_in_a_cuda_job():
-    what, remedy = obstacle(built_for=None)
-    assert what == "this torch (2.13.0+cpu) is built without CUDA"
-    assert remedy.startswith("run the gpu variant of the job image, whose tag does not end in -cpu")
-
-
 def test_a_job_says_it_in_one_line_and_measures_nothing(make_settings, tmp_path):
     with (
-        no_cuda(Installed(version="535.183.01", cuda=12020), torch_says=TOO_OLD),
+        no_cuda(driver(version="535.183.01", cuda=12020), torch_says=TOO_OLD),
         pytest.raises(CannotMeasureError) as caught,
     ):
         run_job(make_settings(requested_device="cuda"))
     message = str(caught.value)
     assert caught.value.exit_code == 3
     assert message.startswith("cannot measure: --device is cuda, but NVIDIA driver 535.183.01, ")
-    assert "driver 580 or newer" in message
     assert message.endswith("or pass --allow-cpu-fallback to measure on the CPU instead")
     assert "\n" not in message
     assert not list(tmp_path.iterdir())
@@ -226,13 +184,8 @@ def test_a_gpu_that_does_not_come_up_is_told(kind):
 
 
 def test_a_gpu_that_torch_has_no_code_for_is_named():
-    with (
-        a_gpu(capability=(7, 0)) as taken,
-        pytest.raises(
-            CannotMeasureError,
-            match=r"V100.* 7\.0, .* built for sm_75 .*GPU \(T4, H100, H200, RTX PRO 4500, RTX PRO",
-        ),
-    ):
+    told = r"V100.* 7\.0, .* built for sm_75 .*GPU \(T4, H100, H200, RTX PRO 4500, RTX PRO"
+    with a_gpu(capability=(7, 0)) as taken, pytest.raises(CannotMeasureError, match=told):
         start()
     assert not taken.called
 
@@ -248,7 +201,7 @@ def test_a_healthy_gpu_is_taken_without_a_kernel(built_for):
 @pytest.mark.parametrize("requested", ["cpu", "auto"])
 def test_a_cpu_job_asks_no_driver(requested, make_settings):
     with (
-        no_cuda(Installed(error=pynvml.NVML_ERROR_UNKNOWN)),
+        no_cuda(driver(error=pynvml.NVML_ERROR_UNKNOWN)),
         mock.patch.object(cuda, "find_obstacle", side_effect=AssertionError("asked")),
     ):
         assert run_job(make_settings(requested_device=requested)) == 0

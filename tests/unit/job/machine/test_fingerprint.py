@@ -8,12 +8,16 @@ from batchmark_job.result.document import Device
 from tests.builders.files import put
 
 
-def test_this_machine_is_described():
+def test_this_machine_is_described(tmp_path):
     described = fingerprint.describe(1, Device.CPU)
+    assert 1 <= fingerprint.usable_cores() <= described.cpu_threads
     assert described.cpu_cores >= 1
-    assert described.cpu_threads >= 1
     assert described.memory_bytes > 2**28
     assert described.compute_threads == 1
+    assert described.cpu_model == fingerprint.cpu_model()
+    root = put(tmp_path, "proc/cpuinfo", "processor\t: 0\nmodel name\t: A Fine CPU\n")
+    assert fingerprint.cpu_model(root) == "A Fine CPU"
+    assert fingerprint.cpu_model(tmp_path / "nothing")
     assert described.torch_version.startswith("2.")
     assert described.code_version == fingerprint.code_version()
 
@@ -39,7 +43,7 @@ def test_the_code_version_is_that_of_every_source_file_and_of_nothing_else(tmp_p
     assert len({first, *others}) == 1 + len(others)
 
 
-def test_threads_are_cut_by_a_quota(tmp_path):
+def test_threads_and_cores_are_cut_by_a_quota(tmp_path, monkeypatch):
     unlimited = fingerprint.usable_threads(tmp_path)
     version_2 = put(tmp_path / "2", "sys/fs/cgroup/cpu.max", "50000 100000\n")
     assert fingerprint.usable_threads(version_2) == 1
@@ -48,32 +52,20 @@ def test_threads_are_cut_by_a_quota(tmp_path):
     version_1 = put(tmp_path / "1", "sys/fs/cgroup/cpu/cpu.cfs_quota_us", "100000\n")
     put(version_1, "sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n")
     assert fingerprint.usable_threads(version_1) == 1
+    monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    root = four_threads(tmp_path, ["0", "1", "2", "3"])
+    assert fingerprint.usable_cores(put(root, "sys/fs/cgroup/cpu.max", "150000 100000\n")) == 2
 
 
-def test_cpu_model(tmp_path):
-    root = put(tmp_path, "proc/cpuinfo", "processor\t: 0\nmodel name\t: A Fine CPU\n")
-    assert fingerprint.cpu_model(root) == "A Fine CPU"
-    assert fingerprint.cpu_model(tmp_path / "nothing")
-
-
-def test_the_root_volume_is_that_of_a_host_of_ec2(monkeypatch):
+def test_root_volume_and_compute_environment_are_those_that_batch_names(monkeypatch):
     monkeypatch.setenv("BATCHMARK_ROOT_VOLUME", "gp3, 64 GiB")
-    assert fingerprint.describe(1, Device.CPU).root_volume is None
-    monkeypatch.setattr(metadata, "instance_metadata", lambda category: category)
-    assert fingerprint.describe(1, Device.CPU).root_volume == "gp3, 64 GiB"
-
-
-@pytest.mark.usefixtures("cuda")
-def test_a_gpus_clock_is_the_one_that_its_driver_was_told():
-    told = nvml.visible_gpus()[0].application_clock_hz()
-    assert fingerprint.describe(1, Device.CUDA).gpu_application_clock_hz == told
-
-
-def test_the_compute_environment_is_the_one_that_batch_names(monkeypatch):
-    monkeypatch.setenv("AWS_BATCH_CE_NAME", "cpu-spot")
-    assert fingerprint.describe(1, Device.CPU).compute_environment == "cpu-spot"
     monkeypatch.setenv("AWS_BATCH_CE_NAME", "")
-    assert fingerprint.describe(1, Device.CPU).compute_environment is None
+    described = fingerprint.describe(1, Device.CPU)
+    assert described.root_volume is described.compute_environment is None
+    monkeypatch.setattr(metadata, "instance_metadata", lambda category: category)  # on EC2
+    monkeypatch.setenv("AWS_BATCH_CE_NAME", "cpu-spot")
+    described = fingerprint.describe(1, Device.CPU)
+    assert (described.root_volume, described.compute_environment) == ("gp3, 64 GiB", "cpu-spot")
 
 
 def four_threads(root, siblings):
@@ -96,16 +88,6 @@ def four_threads(root, siblings):
 def test_usable_cores(tmp_path, monkeypatch, usable, siblings, cores):
     monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: usable, raising=False)
     assert fingerprint.usable_cores(four_threads(tmp_path, siblings)) == cores
-
-
-def test_usable_cores_are_cut_by_a_quota(tmp_path, monkeypatch):
-    monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
-    root = four_threads(tmp_path, ["0", "1", "2", "3"])
-    assert fingerprint.usable_cores(put(root, "sys/fs/cgroup/cpu.max", "150000 100000\n")) == 2
-
-
-def test_this_machines_cores():
-    assert 1 <= fingerprint.usable_cores() <= fingerprint.usable_threads()
 
 
 def cache(root, cpu, index, **values):
@@ -137,13 +119,12 @@ def test_a_cache_that_is_not_told(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("cuda")
-def test_the_cache_of_the_device_that_is_measured():
-    on_gpu = fingerprint.describe(1, Device.CUDA).last_level_cache_bytes
-    assert on_gpu == torch.cuda.get_device_properties(0).L2_cache_size
-    assert (
-        fingerprint.describe(1, Device.CPU).last_level_cache_bytes
-        == fingerprint.last_level_cache_bytes()
-    )
+def test_clock_and_cache_are_those_of_the_device_that_is_measured():
+    told = nvml.visible_gpus()[0].application_clock_hz()
+    on_gpu, on_cpu = (fingerprint.describe(1, device) for device in (Device.CUDA, Device.CPU))
+    assert on_gpu.gpu_application_clock_hz == told
+    assert on_gpu.last_level_cache_bytes == torch.cuda.get_device_properties(0).L2_cache_size
+    assert on_cpu.last_level_cache_bytes == fingerprint.last_level_cache_bytes()
 
 
 def test_settings_of_waiting_threads_are_recorded(monkeypatch):

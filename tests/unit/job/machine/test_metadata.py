@@ -38,24 +38,18 @@ def metadata_url():
         ("sys/class/dmi/id/sys_vendor", "QEMU\n", None),
     ],
 )
-def test_the_metadata_service_is_found_on_ec2_alone(tmp_path, monkeypatch, file, text, url):
+def test_the_metadata_service_is_found_on_ec2_or_named(tmp_path, monkeypatch, file, text, url):
     monkeypatch.delenv(metadata.IMDS_VARIABLE, raising=False)
     assert metadata.imds_url(put(tmp_path, file, text)) == url
-
-
-def test_the_environment_may_name_one(monkeypatch):
     monkeypatch.setenv(metadata.IMDS_VARIABLE, "http://127.0.0.1:9/_host/1")
-    assert metadata.imds_url() == "http://127.0.0.1:9/_host/1"
+    assert metadata.imds_url(tmp_path) == "http://127.0.0.1:9/_host/1"
 
 
 def test_instance_type_zone_and_machine_image(metadata_url):
     assert metadata.instance_metadata("placement/availability-zone", metadata_url) == "us-east-1b"
     assert metadata.instance_metadata("instance-type", metadata_url) == "c5.2xlarge"
     assert metadata.instance_metadata("ami-id", metadata_url) == "ami-0123456789abcdef0"
-
-
-def test_a_metadata_service_without_an_answer():
-    assert metadata.instance_metadata("instance-type", "http://127.0.0.1:1") is None
+    assert metadata.instance_metadata("ami-id", "http://127.0.0.1:1") is None, "no answer"
 
 
 def test_image_digest_from_the_ecs_agent(metadata_url, monkeypatch):

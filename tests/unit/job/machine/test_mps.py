@@ -36,17 +36,12 @@ def test_daemon_and_server_run_meanwhile_and_are_gone_after_an_error(control):
     assert left(*seen) == ([], False)
 
 
-def test_its_log_is_not_the_job_s(control, capfd):
-    with mps.daemon(None):
-        pass
-    assert "".join(capfd.readouterr()) == ""
-
-
-def test_one_that_does_not_quit_is_killed(control):
+def test_one_that_does_not_quit_is_killed_and_its_log_is_not_the_job_s(control, capfd):
     control("stubborn")
     with mps.daemon(None) as pipes:
         pids = processes_of(pipes)
     assert left(pids, pipes) == ([], False)
+    assert "".join(capfd.readouterr()) == ""
 
 
 def test_they_are_gone_when_the_job_is_killed(control):

@@ -22,9 +22,14 @@ VALUES = (
 NOTHING = Card(*[None] * 9)
 
 
-def test_values_are_in_this_projects_units():
-    gpu = Gpu(Nvml(), Card())
-    values = [value(gpu) for value in VALUES]
+class Older(Nvml):
+    def nvmlDeviceGetTemperatureV(self, card, sensor):  # noqa: N802
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+
+
+@pytest.mark.parametrize("nvml", [Nvml(), Older()])
+def test_values_are_in_this_projects_units(nvml):
+    values = [value(Gpu(nvml, Card())) for value in VALUES]
     assert values == [90, 6_000_000_000, 150, 1.71e9, 1.695e9, 6.251e9, 41, 2.5, ()]
 
 
@@ -52,20 +57,9 @@ def test_a_gpu_that_is_lost_is_an_error(value, monkeypatch):
         value(Gpu(Nvml(), NOTHING))
 
 
-def test_temperature_by_the_older_function():
-    class Older(Nvml):
-        def nvmlDeviceGetTemperatureV(self, card, sensor):  # noqa: N802
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
-
-    assert Gpu(Older(), Card(celsius=55)).temperature_celsius() == 55
-
-
-def test_reasons_have_nvidia_smis_names():
+def test_reasons_have_nvidia_smis_names_and_some_count_as_slowed_down():
     bits = pynvml.nvmlClocksEventReasonSwPowerCap | pynvml.nvmlClocksEventReasonGpuIdle | 1 << 62
     assert Gpu(Nvml(), Card(reasons=bits)).event_reasons() == ("gpu_idle", "sw_power_cap")
-
-
-def test_what_counts_as_slowed_down():
     everything = Gpu(Nvml(), Card(reasons=pynvml.nvmlClocksEventReasonAll)).event_reasons()
     assert set(everything or ()) - nvml.SLOWDOWNS == {
         "gpu_idle",
@@ -77,20 +71,12 @@ def test_what_counts_as_slowed_down():
 
 
 def test_only_the_gpus_that_torch_sees_in_its_order():
-    cards = Nvml(GPU_aa=Card(celsius=1), GPU_bb=Card(celsius=2), GPU_cc=Card(celsius=3))
+    cards = Nvml(GPU_aa=Card(celsius=1), GPU_bb=Card(celsius=2), MIG_cc=Card(utilization=None))
     with installed(cards, "cc", "aa"):
-        assert [gpu.temperature_celsius() for gpu in visible_gpus()] == [3, 1]
-
-
-def test_a_part_of_a_gpu_is_found_by_its_own_name():
-    with installed(Nvml(MIG_aa=Card(utilization=None)), "aa"):
-        (gpu,) = visible_gpus()
-    assert gpu.memory_used_bytes() == 6_000_000_000
-    assert gpu.utilization_percent() is None
-
-
-def test_a_gpu_that_nvml_does_not_know():
-    with installed(Nvml(GPU_aa=Card()), "bb"), pytest.raises(pynvml.NVMLError, match="Not Found"):
+        part, whole = visible_gpus()  # a part of a GPU is found by its own name
+    assert (part.utilization_percent(), part.memory_used_bytes()) == (None, 6_000_000_000)
+    assert whole.temperature_celsius() == 1
+    with installed(cards, "dd"), pytest.raises(pynvml.NVMLError, match="Not Found"):
         visible_gpus()
 
 

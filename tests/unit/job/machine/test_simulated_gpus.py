@@ -28,6 +28,7 @@ from tests.stand_ins.workers import bench_here, run_job_here
 pytestmark = pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
 LIMITS = RowLimits(samples=10, max_seconds=0.1)
 SMALL = {"cache_bytes": 2**16}
+NOT_CAPTURED = pytest.raises(RuntimeError, match="not permitted when stream is capturing")
 
 
 def measured(name, parameters, dtype="float32"):
@@ -46,34 +47,9 @@ def test_what_a_t4_has_no_tensor_cores_for_is_refused(dtype):
         assert torch_calls.native_refusal("cuda", dtype) is None
 
 
-def test_a_graph_whose_tensors_are_freed_loses_the_device():
+def test_the_device_is_as_strict_as_one_is_and_the_cpu_is_not():
+    lost = pytest.raises(RuntimeError, match="illegal memory access")
     with cuda.installed("A10G") as gpu:
-        left, graph = torch.ones(2, 2).cuda(), torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            product = torch.mm(left, left)
-        graph.replay()
-        assert product.tolist() == [[2, 2], [2, 2]]
-        del left
-        with pytest.raises(RuntimeError, match="illegal memory access"):
-            graph.replay()
-        with pytest.raises(RuntimeError, match="illegal memory access"):
-            torch.cuda.synchronize()
-        assert gpu.lost
-
-
-def test_nothing_in_a_capture_waits_for_the_device():
-    with cuda.installed("A10G"):
-        number = torch.ones(1).cuda()
-        for wait in (number.item, number.cpu, torch.cuda.synchronize):
-            with (
-                pytest.raises(RuntimeError, match="not permitted when stream is capturing"),
-                torch.cuda.graph(torch.cuda.CUDAGraph()),
-            ):
-                wait()
-
-
-def test_an_event_has_no_time_before_the_device_got_there():
-    with cuda.installed("A10G"):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         with pytest.raises(RuntimeError, match="invalid resource handle"):
@@ -83,42 +59,44 @@ def test_an_event_has_no_time_before_the_device_got_there():
             start.elapsed_time(end)
         end.synchronize()
         assert start.elapsed_time(end) >= 0
-
-
-def test_all_graphs_of_a_row_are_captured_on_one_stream():
-    with cuda.installed("A10G") as gpu:
-        sets = [(torch.ones(2, 2).cuda(), torch.ones(2, 2).cuda()) for _ in range(3)]
-        assert len(list(CudaGraph(TorchMatmul()).prepare_each(sets))) == 3
-        assert gpu.streams == 1
+        left, graph = torch.ones(2, 2).cuda(), torch.cuda.CUDAGraph()
+        for wait in (left[0, 0].item, left.cpu, torch.cuda.synchronize):
+            with NOT_CAPTURED, torch.cuda.graph(torch.cuda.CUDAGraph()):
+                wait()
+        with torch.cuda.graph(graph):
+            product = torch.mm(left, left)
+        graph.replay()
+        assert product.tolist() == [[2, 2], [2, 2]]
+        del left, wait
+        with lost:  # what it reads was freed
+            graph.replay()
+        with lost:
+            torch.cuda.synchronize()
+        assert gpu.lost
 
 
 @pytest.mark.parametrize("inner", [TorchAttention(), EfficientAttention(), ExplicitAttention()])
 def test_a_backward_pass_is_captured_on_its_forward_pass_s_stream(inner):
-    workload, parameters = (
-        AttentionBackward(),
-        {"sequence": 8, "heads": 2, "head_dim": 4, "batch": 1},
-    )
+    workload = AttentionBackward()
+    parameters = {"sequence": 8, "heads": 2, "head_dim": 4, "batch": 1}
     inputs = workload.make_inputs(parameters, "float32", seed=1)
     with cuda.installed("A10G"):
         on_device = tuple(tensor.cuda() for tensor in inputs)
         call = CudaGraph(inner).prepare(on_device)
         assert wrongness(workload, inputs, call()) <= workload.tolerance("float32")
         outside = TorchAttention().prepare(on_device)
-        stream = torch.cuda.Stream()
-        with (
-            pytest.raises(RuntimeError, match="not permitted when stream is capturing"),
-            torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream),
-        ):
+        with NOT_CAPTURED, torch.cuda.graph(torch.cuda.CUDAGraph(), stream=torch.cuda.Stream()):
             outside()
 
 
-def test_a_graph_s_memory_is_in_the_row_s_peak():
+def test_graphs_of_a_row_share_a_stream_and_count_in_its_peak():
     with cuda.installed("A10G") as gpu:
-        graph = CudaGraph(TorchMatmul())
-        size = 256
-        call = graph.prepare((torch.ones(size, size).cuda(), torch.ones(size, size).cuda()))
-        assert call().shape == (size, size)
-        assert memory.peak_bytes("cuda") == gpu.peak_bytes >= 3 * 4 * size**2
+        sets = [tuple(torch.ones(2, 256, 256).cuda()) for _ in range(3)]
+        calls = list(CudaGraph(TorchMatmul()).prepare_each(sets))
+        assert [call().shape for call in calls] == [(256, 256)] * 3
+        assert gpu.streams == 1
+        # Six inputs, and the output that the graphs share.
+        assert memory.peak_bytes("cuda") == gpu.peak_bytes >= 7 * 4 * 256**2
 
 
 def document_of(make_settings, **changes):
@@ -128,15 +106,15 @@ def document_of(make_settings, **changes):
     return parse_document(settings.output.path.read_bytes())
 
 
-@pytest.mark.parametrize("model", cuda.GPUS)
-def test_a_job_runs_to_its_document(make_settings, model, capsys):
-    with cuda.installed(model, **SMALL) as gpu:
+@pytest.mark.parametrize(("model", "count"), [("T4", 1), ("A10G", 4), ("A100", 1), ("H200", 1)])
+def test_a_job_runs_to_its_document(make_settings, model, count, capsys):
+    with cuda.installed(model, count=count, **SMALL) as gpu:
         document = document_of(make_settings)
     family = cards.card_of(gpu.name).families[0]
     assert f"GPU: {gpu.name} (EC2 {family}" in capsys.readouterr().out
     environment = document.environment
     assert document.actual_device == "cuda"
-    assert (environment.gpu_model, environment.gpu_count) == (gpu.name, 1)
+    assert (environment.gpu_model, environment.gpu_count) == (gpu.name, count)
     assert gpu.name.startswith("simulated ")
     assert environment.gpu_memory_bytes == gpu.memory_bytes
     assert environment.last_level_cache_bytes == SMALL["cache_bytes"]
@@ -145,18 +123,11 @@ def test_a_job_runs_to_its_document(make_settings, model, capsys):
     assert {row.timer for row in document.measurements} == {"cuda_events"}
 
 
-def test_a_job_on_one_of_four_gpus(make_settings):
-    with cuda.installed("A10G", count=4, **SMALL):
-        assert document_of(make_settings).environment.gpu_count == 4
-
-
 def test_a_job_on_a_gpu_that_is_nearly_full(make_settings):
     others = 22 * 2**30 - 2**31
     with cuda.installed("A10G", used_by_others=others, **SMALL):
         huge, small = (measured("matmul", {"size": size}) for size in (20_000, 16))
-    assert huge.reason.startswith(
-        "needs 4.47 GiB of GPU memory, but only 90% of the 2.00 GiB available"
-    )
+    assert huge.reason.startswith("needs 4.47 GiB of GPU memory, but only 90% of the 2.00 GiB")
     assert small.status in {"measured", "unsettled"}
 
 
@@ -173,8 +144,8 @@ def test_a_job_without_nvml(make_settings, monkeypatch):
     with cuda.installed("T4", **SMALL):
         monkeypatch.setattr("batchmark_job.machine.nvml.pynvml", NoDriver())
         document = document_of(make_settings)
-    assert document.environment.driver_version is None
-    assert document.environment.gpu_model == "simulated Tesla T4"
+    environment = document.environment
+    assert (environment.driver_version, environment.gpu_model) == (None, "simulated Tesla T4")
     assert {row.conditions_during.gpu_clock_hz for row in document.measurements} == {None}
 
 
@@ -185,15 +156,12 @@ def row_with(cache_bytes, size, **changes):
 
 def test_where_inputs_are_too_few_for_the_cache_it_is_written_over_between_calls():
     small, large = row_with(2**20, 16), row_with(2**16, 128)
-    assert small.input_sets == 64
-    assert small.caches_filled == 2.0
-    assert small.energy_joules is None
+    assert (small.input_sets, small.caches_filled, small.energy_joules) == (64, 2.0, None)
     assert large.input_sets < 64
     assert large.caches_filled > 1
 
 
 def test_without_room_for_it_the_cache_keeps_what_it_has():
-    card = 2**31
-    row = row_with(card, 16, used_by_others=140 * 2**30 - 2**30)
+    row = row_with(2**31, 16, used_by_others=139 * 2**30)
     assert row.status in {"measured", "unsettled"}
     assert row.caches_filled < 1

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 
 import pytest
 
@@ -23,60 +24,46 @@ WAIT_SECONDS = 30
 class Metadata:
     """Version 2 of the instance metadata service: no token, no answer; 404 where nothing is.
 
-    It gives notice once it has been asked `notice_after` times.
+    It fails at first, then gives advice, and notice once it has been asked for one four times.
     """
 
-    def __init__(self, notice_after, advice=None, token_status=200):
-        self.notice_after = notice_after
-        self.values = {ADVICE_PATH: advice}
-        self.token_status = token_status
+    def __init__(self):
+        self.values = {ADVICE_PATH: ADVICE}
         self.asked = []
 
     def __call__(self, request):
         if request.command == "PUT":
             self.asked.append("token")
-            failing = self.token_status != 200 and len(self.asked) < 5
-            return (self.token_status, b"") if failing else (200, b"token")
+            return (503, b"") if len(self.asked) < 5 else (200, b"token")
         if request.headers.get("X-aws-ec2-metadata-token") != "token":
             return 401, b""
         self.asked.append(request.path)
-        if self.asked.count(ACTION_PATH) >= self.notice_after:
+        if self.asked.count(ACTION_PATH) >= 4:
             self.values[ACTION_PATH] = NOTICE
         value = self.values.get(request.path)
         return (200, value.encode()) if value else (404, b"")
 
 
-@pytest.fixture
-def noticed(monkeypatch):
-    """Watches until the notice, and returns what was asked for."""
-
-    def watch(metadata):
-        heard = threading.Event()
-        with serving(metadata) as server:
-            monkeypatch.setenv(IMDS_VARIABLE, f"http://127.0.0.1:{server.server_port}")
-            spot_notice.watch(heard.set, poll_seconds=0.01)
-            assert heard.wait(WAIT_SECONDS)
-        return metadata.asked
-
-    return watch
+@contextmanager
+def metadata():
+    """The service, and its variable."""
+    made = Metadata()
+    with serving(made) as server:
+        yield made, {IMDS_VARIABLE: f"http://127.0.0.1:{server.server_port}"}
 
 
-def test_a_notice_is_heard_once(noticed, capfd):
-    asked = noticed(Metadata(notice_after=3))
-    assert asked.count(ACTION_PATH) == 3
-    assert "".join(capfd.readouterr()).count(f"Spot is interrupting this host: {NOTICE}") == 1
-
-
-def test_advice_is_said_once_and_ends_nothing(noticed, capfd):
-    asked = noticed(Metadata(notice_after=4, advice=ADVICE))
-    assert asked.count(ADVICE_PATH) == 1
+def test_a_notice_is_heard_once_and_advice_is_said_once_and_ends_nothing(monkeypatch, capfd):
+    heard = threading.Event()
+    with metadata() as (service, environment):
+        monkeypatch.setenv(*environment.popitem())
+        spot_notice.watch(heard.set, poll_seconds=0.01)
+        assert heard.wait(WAIT_SECONDS)
+    assert service.asked[:4] == ["token"] * 4, "a service that fails is asked again"
+    assert service.asked.count(ACTION_PATH) == 4
+    assert service.asked.count(ADVICE_PATH) == 1
     said = "".join(capfd.readouterr())
+    assert said.count(f"Spot is interrupting this host: {NOTICE}") == 1
     assert said.count(f"Spot may interrupt this host soon; the job continues: {ADVICE}") == 1
-
-
-def test_a_service_that_fails_is_asked_again(noticed):
-    asked = noticed(Metadata(notice_after=1, token_status=503))
-    assert asked[:4] == ["token"] * 4
 
 
 def test_elsewhere_nothing_is_asked(monkeypatch):
@@ -106,22 +93,23 @@ time.sleep(60)
 
 
 def test_a_job_with_notice_keeps_what_it_measured_and_stays_until_its_host_ends():
-    with serving(Metadata(notice_after=2)) as server:
-        url = f"http://127.0.0.1:{server.server_port}"
-        with subprocess.Popen(
+    with (
+        metadata() as (_, environment),
+        subprocess.Popen(
             [sys.executable, "-c", JOB],
-            env={"PYTHONPATH": str(ROOT / "job_container"), IMDS_VARIABLE: url},
+            env={"PYTHONPATH": str(ROOT / "job_container"), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
-        ) as job:
-            try:
-                assert "kept what was measured, by SIGTERM" in (
-                    line.strip() for line in iter(job.stdout.readline, "")
-                )
-                with pytest.raises(subprocess.TimeoutExpired):
-                    job.wait(0.3)
-                job.send_signal(signal.SIGTERM)
-                assert job.wait(WAIT_SECONDS) == 143
-            finally:
-                job.kill()
+        ) as job,
+    ):
+        try:
+            assert "kept what was measured, by SIGTERM" in (
+                line.strip() for line in iter(job.stdout.readline, "")
+            )
+            with pytest.raises(subprocess.TimeoutExpired):
+                job.wait(0.3)
+            job.send_signal(signal.SIGTERM)
+            assert job.wait(WAIT_SECONDS) == 143
+        finally:
+            job.kill()

@@ -4,6 +4,7 @@ import tempfile
 import threading
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
@@ -15,6 +16,7 @@ from batchmark_job.result.document import MetricSummary, parse_document
 from tests.stand_ins.broken_output import BrokenOutput
 from tests.stand_ins.nvml import Card, Nvml, installed
 from tests.stand_ins.workers import run_job_here as run_job
+from tests.waiting import wait_for
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -23,15 +25,11 @@ class Scripted:
     """A meter with given readings, the last of them over and over."""
 
     def __init__(self, *readings):
-        self.readings = list(readings)
-        self.read_often = threading.Event()
-        self._reads = 0
+        self.readings, self.reads = list(readings), 0
 
     def read(self):
-        self._reads += 1
-        if self._reads >= 10:
-            self.read_often.set()
-        return self.readings.pop(0) if len(self.readings) > 1 else self.readings[0]
+        self.reads += 1
+        return self.readings[min(self.reads, len(self.readings)) - 1]
 
 
 class Broken:
@@ -39,41 +37,16 @@ class Broken:
         raise OSError("the driver\nis gone")
 
 
-class CloudWatch:
-    """Remembers calls; does something else first where told to."""
-
-    def __init__(self, before=lambda: None):
-        self.calls = []
-        self._before = before
-
-    def put_metric_data(self, **request):
-        self._before()
-        self.calls.append(request)
-
-    def metrics(self):
-        return {datum["MetricName"] for call in self.calls for datum in call["MetricData"]}
-
-
 @pytest.fixture
 def use_cloudwatch(monkeypatch):
-    def use(before=lambda: None):
-        cloudwatch = CloudWatch(before)
+    """Gives the job a CloudWatch that does something first; returns what puts data there."""
+
+    def use(before=None):
+        cloudwatch = mock.Mock(**{"put_metric_data.side_effect": before})
         monkeypatch.setattr(telemetry, "_cloudwatch", lambda: cloudwatch)
-        return cloudwatch
+        return cloudwatch.put_metric_data
 
     return use
-
-
-@pytest.fixture
-def two_gpus():
-    """Torch sees two of a machine's GPUs, NVML knows all."""
-    nvml = Nvml(
-        GPU_aa=Card(90, 6_000_000_000, 100_000, 1_700, celsius=50),
-        GPU_bb=Card(99, 1, 1, 1, celsius=1),
-        GPU_cc=Card(70, 2_000_000_000, 50_000, 1_500, celsius=40),
-    )
-    with installed(nvml, "cc", "aa"):
-        yield nvml
 
 
 def no_workers():
@@ -103,22 +76,17 @@ def statistics(sampled, metric):
     return [d["StatisticValues"] for d in sampled.datums() if d["MetricName"] == metric]
 
 
-def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees(two_gpus):
-    process, gpu = meters_for(1, no_workers, visible_gpus()[0])
+def test_gpu_metrics_are_those_of_the_first_gpu_that_torch_sees():
+    first, other = Card(70, 2_000_000_000, 50_000, 1_500, celsius=40), Card(90)
+    with installed(Nvml(GPU_aa=other, GPU_bb=other, GPU_cc=first), "cc", "aa"):
+        process, gpu = meters_for(1, no_workers, visible_gpus()[0])
+        read = gpu.read()
+        first.utilization = None
+        assert "GPUUtilization" not in gpu.read(), "though another GPU has it"
     assert isinstance(process, ProcessMeter)
     assert isinstance(gpu, GpuMeter)
-    assert gpu.read() == {
-        "GPUUtilization": 70,
-        "GPUMemoryUsed": 2000,
-        "GPUPower": 50,
-        "GPUClock": 1500,
-        "GPUTemperature": 40,
-    }
-    two_gpus.cards["GPU-cc"].utilization = None
-    assert "GPUUtilization" not in gpu.read(), "though another GPU has it"
-
-
-def test_without_a_gpu_there_is_the_process_alone():
+    assert (read.pop("GPUUtilization"), read.pop("GPUMemoryUsed")) == (70, 2000)
+    assert read == {"GPUPower": 50, "GPUClock": 1500, "GPUTemperature": 40}
     (meter,) = meters_for(1, no_workers, None)
     assert set(meter.read()) | set(meter.read()) == {"MemoryUsed", "CPUUtilization"}
 
@@ -140,9 +108,9 @@ def test_cpu_utilisation_is_the_share_of_the_compute_threads(monkeypatch):
 def test_the_shortest_job_has_a_first_and_a_last_sample():
     sampled = start(ProcessMeter(1, no_workers))
     sampled.stop()
-    (memory,) = statistics(sampled, "MemoryUsed")[:1]
-    assert sum(s["SampleCount"] for s in statistics(sampled, "MemoryUsed")) == 2
-    assert 0 < memory["Minimum"] <= memory["Maximum"]
+    memory = statistics(sampled, "MemoryUsed")
+    assert sum(minute["SampleCount"] for minute in memory) == 2
+    assert 0 < memory[0]["Minimum"] <= memory[0]["Maximum"]
     (cpu,) = statistics(sampled, "CPUUtilization")
     assert cpu["SampleCount"] == 1
     assert 0 <= cpu["Minimum"] == cpu["Maximum"] <= 100
@@ -152,7 +120,7 @@ def test_samples_are_taken_until_stopped(monkeypatch):
     monkeypatch.setattr(telemetry, "PERIOD_SECONDS", 0.001)
     meter = Scripted({"GPUUtilization": 50.0})
     sampled = start(meter)
-    assert meter.read_often.wait(30)
+    wait_for(lambda: meter.reads >= 10, "readings", 30)
     sampled.stop()
     taken = sum(s["SampleCount"] for s in statistics(sampled, "GPUUtilization"))
     assert taken >= 10
@@ -174,28 +142,21 @@ def test_a_minute_becomes_one_set_of_statistics(monkeypatch):
     }
     assert second["Timestamp"] == NOON + timedelta(minutes=1)
     assert second["StatisticValues"] == {"SampleCount": 1, "Sum": 80, "Minimum": 80, "Maximum": 80}
+    monkeypatch.undo()
+    lacking = sampled_by(Scripted(dict.fromkeys(("GPUPower", "GPUClock", "GPUTemperature"), 1.0)))
+    assert [datum["Unit"] for datum in lacking.datums()] == ["None"] * 3
 
 
 def test_the_summary_is_over_the_whole_job(monkeypatch):
     set_clock(monkeypatch, [NOON, NOON, NOON + timedelta(minutes=1)])
-    meter = Scripted(
-        {"GPUPower": 100.0, "GPUClock": 1500.0}, {"GPUPower": 40.0}, {"GPUPower": 160.0}
-    )
+    first = {"GPUPower": 100.0, "GPUClock": 1500.0}
+    meter = Scripted(first, {"GPUPower": 40.0}, {"GPUPower": 160.0})
     assert sampled_by(meter, 0).summary() == ()
-    assert sampled_by(meter, 3, None).summary() == (
-        MetricSummary(
-            metric="GPUPower", unit="watts", samples=3, minimum=40, mean=100, maximum=160
-        ),
-        MetricSummary(
-            metric="GPUClock", unit="megahertz", samples=1, minimum=1500, mean=1500, maximum=1500
-        ),
-    )
-
-
-@pytest.mark.parametrize("metric", ["GPUPower", "GPUClock", "GPUTemperature"])
-def test_a_unit_that_cloudwatch_lacks(metric):
-    (datum,) = sampled_by(Scripted({metric: 1.0})).datums()
-    assert datum["Unit"] == "None"
+    power, clock = sampled_by(meter, 3, None).summary()
+    range_of_power = {"minimum": 40, "mean": 100, "maximum": 160}
+    assert power == MetricSummary(metric="GPUPower", unit="watts", samples=3, **range_of_power)
+    assert (clock.metric, clock.unit, clock.samples) == ("GPUClock", "megahertz", 1)
+    assert clock.minimum == clock.mean == clock.maximum == 1500
 
 
 def test_a_meter_that_fails_ends_alone(capsys):
@@ -210,60 +171,55 @@ def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch)
     minutes = [NOON + timedelta(minutes=number) for number in range(2000)]
     set_clock(monkeypatch, minutes)
     sampled = sampled_by(Scripted({"MemoryUsed": 1.0}), 2000)
-    cloudwatch = use_cloudwatch()
+    put = use_cloudwatch()
     sampled.publish()
     sampled.publish()
-    assert [len(call["MetricData"]) for call in cloudwatch.calls] == [1000, 1000]
-    assert {call["Namespace"] for call in cloudwatch.calls} == {"Tests"}
-    sent = [datum["Timestamp"] for call in cloudwatch.calls for datum in call["MetricData"]]
+    calls = [call.kwargs for call in put.mock_calls]
+    assert [len(call["MetricData"]) for call in calls] == [1000, 1000]
+    assert {call["Namespace"] for call in calls} == {"Tests"}
+    sent = [datum["Timestamp"] for call in calls for datum in call["MetricData"]]
     assert sent == minutes
 
 
 def test_a_cloudwatch_that_hangs_is_given_up(use_cloudwatch, monkeypatch, capsys):
     monkeypatch.setattr(telemetry, "PUBLISH_SECONDS", 0.05)
     release = threading.Event()
-    use_cloudwatch(before=release.wait)
+    use_cloudwatch(before=lambda **_: release.wait())
     start(Scripted({"MemoryUsed": 1.0})).publish()
     release.set()
     assert "warning: metrics not published: timed out after 0.05 s" in capsys.readouterr().out
 
 
-def refuse():
-    raise RuntimeError("AccessDenied:\nnot you")
+def test_a_refusal_comes_after_the_document_and_costs_a_line(make_settings, use_cloudwatch, capsys):
+    settings, there = make_settings(metrics_namespace="Tests"), []
 
+    def refuse(**_):
+        there.append(settings.output.path.exists())
+        raise RuntimeError("AccessDenied:\nnot you")
 
-def test_a_refusal_costs_a_line_and_nothing_else(make_settings, use_cloudwatch, capsys):
     use_cloudwatch(before=refuse)
-    settings = make_settings(metrics_namespace="Tests")
     assert run_job(settings) == 0
+    assert there == [True]
     assert len(parse_document(settings.output.path.read_bytes()).measurements) == 2
     last_line = capsys.readouterr().out.splitlines()[-1]
     assert last_line.startswith("batchmark-job: warning: metrics not published: RuntimeError: Acc")
-
-
-def test_the_document_is_there_before_the_metrics_go_out(make_settings, use_cloudwatch):
-    settings = make_settings(metrics_namespace="Tests", target="c5.2xlarge")
-    there = []
-    cloudwatch = use_cloudwatch(before=lambda: there.append(settings.output.path.exists()))
-    assert run_job(settings) == 0
-    assert there == [True]
-    assert cloudwatch.metrics() == {"CPUUtilization", "MemoryUsed"}
 
 
 def test_a_job_whose_document_is_not_written_still_publishes(
     make_settings, use_cloudwatch, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    cloudwatch = use_cloudwatch()
+    put = use_cloudwatch()
     with pytest.raises(OutputError):
         run_job(make_settings(metrics_namespace="Tests", output=BrokenOutput()))
-    assert "CPUUtilization" in cloudwatch.metrics()
+    published = {datum["MetricName"] for datum in put.call_args.kwargs["MetricData"]}
+    assert published == {"CPUUtilization", "MemoryUsed"}
 
 
 def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, use_cloudwatch):
-    cloudwatch = use_cloudwatch()
+    put = use_cloudwatch()
     settings = make_settings()
     assert run_job(settings) == 0
     document = parse_document(settings.output.path.read_bytes())
     assert {summary.metric for summary in document.telemetry} == {"CPUUtilization", "MemoryUsed"}
-    assert not cloudwatch.calls
+    assert not put.called

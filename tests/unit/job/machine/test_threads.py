@@ -4,6 +4,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -29,23 +30,19 @@ def idle_threads():
 
 
 @SEVERAL_CORES
-def test_threads_are_apart_and_free_again(idle_threads):
+def test_threads_are_apart_and_free_again_after_an_error_too(idle_threads):
     allowed = os.sched_getaffinity(0)
     first, second, third = idle_threads
     os.sched_setaffinity(third, {min(allowed)})  # somebody's decision
-    with threads.pinned_to_cores([first, second, third]):
-        places = [os.sched_getaffinity(thread) for thread in (first, second)]
-        assert [len(place) for place in places] == [1, 1]
-        assert places[0] != places[1]
-    assert [os.sched_getaffinity(thread) for thread in (first, second)] == [allowed] * 2
-    assert os.sched_getaffinity(third) == {min(allowed)}
-
-
-@SEVERAL_CORES
-def test_threads_are_free_after_an_error(idle_threads):
-    with pytest.raises(OSError, match="gone"), threads.pinned_to_cores(idle_threads):
-        raise OSError("gone")
-    assert os.sched_getaffinity(idle_threads[0]) == os.sched_getaffinity(0)
+    for failing in (False, True):
+        with suppress(LookupError), threads.pinned_to_cores([first, second, third]):
+            places = [os.sched_getaffinity(thread) for thread in (first, second)]
+            assert [len(place) for place in places] == [1, 1]
+            assert places[0] != places[1]
+            if failing:
+                raise LookupError
+        assert [os.sched_getaffinity(thread) for thread in (first, second)] == [allowed] * 2
+        assert os.sched_getaffinity(third) == {min(allowed)}
 
 
 def test_one_thread_alone_and_one_that_has_ended_are_left_alone():

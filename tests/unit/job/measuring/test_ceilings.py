@@ -1,5 +1,8 @@
 """The device's own ceilings, on the CPU with small bounds."""
 
+from functools import partial
+from unittest import mock
+
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
@@ -23,22 +26,20 @@ class TimerBy:
         self.quicker = quicker
 
     def seconds(self, call):
-        torch_calls = []
-        with TorchCalls(torch_calls):
+        with TorchCalls() as seen:
             result = call()
-        library = "torch" if torch_calls else "numpy"
-        return 1e-9 if library == self.quicker else 2e-9, result
+        return 1e-9 if (self.quicker == "torch") == bool(seen.called) else 2e-9, result
 
 
 class TorchCalls(TorchFunctionMode):
     """Notes each of torch's functions that is called."""
 
-    def __init__(self, called):
+    def __init__(self):
         super().__init__()
-        self._called = called
+        self.called = []
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
-        self._called.append(function)
+        self.called.append(function)
         return function(*args, **(kwargs or {}))
 
 
@@ -72,34 +73,29 @@ def test_a_cpu_has_no_ceiling_for_what_it_has_no_arithmetic_for(monkeypatch):
 
 def test_every_call_has_three_rounds_however_short_the_time():
     calls = []
-    ceilings._fastest(
-        {"a": lambda: calls.append("a"), "b": lambda: calls.append("b")}, TimerBy("numpy")
-    )
+    ceilings._fastest({name: partial(calls.append, name) for name in "ab"}, TimerBy("numpy"))
     assert calls == ["a"] * 3 + ["b"] * 3
-
-
-def test_a_copy_fills_the_cache_more_than_once(monkeypatch):
-    monkeypatch.setattr("batchmark_job.machine.fingerprint.last_level_cache_bytes", lambda: 2**20)
-    for ceiling in measure_ceilings("cpu", [], SMALL):
-        assert ceiling.description.endswith(" of 2 MiB")
 
 
 def test_products_and_copies_shrink_where_memory_is_short(monkeypatch):
     available = 218_000  # of which 90 % may be used
     monkeypatch.setattr("batchmark_job.machine.memory.available_host_bytes", lambda: available)
     monkeypatch.setattr("batchmark_job.machine.fingerprint.last_level_cache_bytes", lambda: None)
-    sizes = []
-    products = ceilings._products
-    monkeypatch.setattr(
-        ceilings, "_products", lambda size, *rest: sizes.append(size) or products(size, *rest)
-    )
+    products = mock.Mock(wraps=ceilings._products)
+    monkeypatch.setattr(ceilings, "_products", products)
     copy, _, product = measure_ceilings("cpu", ["float32"], SMALL._replace(smallest_product=64))
-    assert sizes == [32]  # 3 · 64² · 4 bytes are more than a quarter of what there is
+    ((size, *_),) = (call.args for call in products.mock_calls)
+    assert size == 32  # 3 · 64² · 4 bytes are more than a quarter of what there is
     assert product.description.endswith(" of 32 x 32")
     assert copy.description.endswith(" of 0 MiB")
 
 
-def test_a_copy_that_fits_into_the_cache_alone_is_no_ceiling(monkeypatch, capsys):
+def test_a_copy_fills_the_cache_more_than_once_or_is_no_ceiling(monkeypatch, capsys):
+    with monkeypatch.context() as larger:
+        larger.setattr("batchmark_job.machine.fingerprint.last_level_cache_bytes", lambda: 2**20)
+        found = measure_ceilings("cpu", [], SMALL)
+    assert all(ceiling.description.endswith(" of 2 MiB") for ceiling in found)
+    assert len(found) == 2
     monkeypatch.setattr("batchmark_job.machine.memory.available_host_bytes", lambda: 80_000)
     assert measure_ceilings("cpu", [], SMALL) == ()
     assert capsys.readouterr().out.splitlines() == [
@@ -110,10 +106,8 @@ def test_a_copy_that_fits_into_the_cache_alone_is_no_ceiling(monkeypatch, capsys
 
 
 def test_a_failure_is_one_warning_and_no_ceiling(monkeypatch, capsys):
-    def broken(*_):
-        raise RuntimeError("CUDA error: unspecified\nlaunch failure")
-
-    monkeypatch.setattr(ceilings, "_products", broken)
+    error = RuntimeError("CUDA error: unspecified\nlaunch failure")
+    monkeypatch.setattr(ceilings, "_products", mock.Mock(side_effect=error))
     found = measure_ceilings("cpu", ["float32"], SMALL)
     assert [ceiling.kind for ceiling in found] == ["copy", "read"]
     assert capsys.readouterr().out == (

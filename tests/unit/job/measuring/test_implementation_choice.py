@@ -1,7 +1,7 @@
 """Which implementation is chosen, on which inputs and threads, and what becomes of the others."""
 
-import time
 from itertools import count
+from unittest import mock
 
 import cv2
 import pytest
@@ -16,7 +16,6 @@ from batchmark_job.measuring.implementation_choice import choose_fastest
 from batchmark_job.measuring.problem import MOST_INPUT_SETS, Problem
 from batchmark_job.measuring.processes.workers import ignore
 from batchmark_job.result.document import Implementation
-from batchmark_job.workloads.builtin import WORKLOADS
 from tests.stand_ins.workers import WorkersHere
 from tests.stand_ins.workloads import after, matmul_by, product_by, raising, slowed
 
@@ -28,14 +27,11 @@ def problem_for(*implementations, dtype="float32"):
     return Problem(matmul_by(*implementations), SIZE, dtype, "cpu")
 
 
-def chosen_of(problem, counts=(1,), seconds=0.05, cache_bytes=None):
+def tried(*implementations, counts=(1,), seconds=0.05, cache_bytes=None):
+    problem = problem_for(*implementations)
     entered = enter(ignore, problem, counts, cache_bytes, None)
     chosen, _ = choose_fastest(problem, entered, seconds, WorkersHere(), ignore)
     return chosen, entered.candidates
-
-
-def tried(*implementations, **how):
-    return chosen_of(problem_for(*implementations), **how)
 
 
 @pytest.fixture(params=["all together", "one after the other"])
@@ -47,48 +43,43 @@ def room(request, monkeypatch):
 
 @pytest.mark.usefixtures("room")
 def test_fastest_is_chosen_wherever_it_stands():
-    chosen, entered = tried(
-        product_by("slow", slowed(0.02)), product_by("fast"), product_by("slow", slowed(0.02))
-    )
+    slow = [product_by("slow", slowed(0.02)) for _ in range(2)]
+    chosen, entered = tried(slow[0], product_by("fast"), slow[1])
     assert chosen is entered[1]
     assert [candidate.outcome for candidate in entered] == ["slower", "chosen", "slower"]
     assert all(candidate.trial_record().median_seconds for candidate in entered)
     assert len(chosen.seconds) >= FEWEST_CALLS
 
 
-def sleeping(seconds, calls):
-    """Changes nothing, for so long, and counts its calls."""
-
-    def sleep(product):
-        next(calls)
-        time.sleep(seconds)
-        return product
-
-    return sleep
+NOISE = implementation_choice.LONGEST_NOISE_SECONDS
 
 
 @pytest.mark.usefixtures("room")
-@pytest.mark.parametrize(("trial_seconds", "expected"), [(3.0, 3), (0.1, 1)])
-def test_hopeless_candidate_is_called_three_times_or_for_the_rest_of_the_trial(
-    trial_seconds, expected
+@pytest.mark.parametrize(
+    ("noise", "call_seconds", "trial_seconds", "expected"),
+    [
+        (NOISE, 0.3, 3.0, 3),
+        (NOISE, 0.3, 0.1, 1),  # for the rest of the trial
+        (0.02, 0.03, 0.01, 1),  # a warm call is enough where it takes longer than noise does
+    ],
+)
+def test_hopeless_candidate_is_called_three_times_at_most(
+    monkeypatch, noise, call_seconds, trial_seconds, expected
 ):
+    monkeypatch.setattr(implementation_choice, "LONGEST_NOISE_SECONDS", noise)
     calls = count()
-    slow = product_by("slow", sleeping(0.3, calls))
-    chosen, entered = tried(product_by("fast"), slow, seconds=trial_seconds)
+
+    def slow(product):
+        next(calls)
+        return slowed(call_seconds)(product)
+
+    rivals = product_by("fast"), product_by("slow", slow)
+    chosen, entered = tried(*rivals, seconds=trial_seconds)
     assert chosen is entered[0]
     assert next(calls) == 1 + expected  # and its cold call
     record = entered[1].trial_record()
     assert (record.calls, record.outcome) == (expected, "slower")
-    assert record.median_seconds >= 0.3
-
-
-def test_a_warm_call_is_enough_where_it_takes_longer_than_noise_does(monkeypatch):
-    monkeypatch.setattr(implementation_choice, "LONGEST_NOISE_SECONDS", 0.02)
-    calls = count()
-    slow = product_by("slow", sleeping(0.03, calls))
-    _, entered = tried(product_by("fast"), slow, seconds=0.01)
-    assert next(calls) == 2  # its cold call and its warm one
-    assert entered[1].trial_record().calls == 1
+    assert record.median_seconds >= call_seconds
 
 
 def runner_up(*seconds, turns=1):
@@ -135,7 +126,10 @@ def test_wrong_and_broken_candidates_are_not_chosen_however_fast():
 
 
 @pytest.mark.usefixtures("room")
-def test_nobody_is_chosen_where_all_are_wrong():
+def test_a_lone_candidate_has_no_trial_and_nobody_is_chosen_where_all_are_wrong():
+    chosen, _ = tried(product_by("only"))
+    assert chosen.trial_record().outcome == "chosen"
+    assert (chosen.trial_record().calls, chosen.trial_record().median_seconds) == (0, None)
     chosen, entered = tried(
         *(product_by("wrong", lambda product: product * float("inf")) for _ in range(2))
     )
@@ -144,39 +138,17 @@ def test_nobody_is_chosen_where_all_are_wrong():
     assert entered[0].reason == "it contains inf"
 
 
-@pytest.mark.usefixtures("room")
-def test_a_lone_candidate_has_no_trial():
-    chosen, _ = tried(product_by("only"))
-    assert chosen.trial_record().outcome == "chosen"
-    assert (chosen.trial_record().calls, chosen.trial_record().median_seconds) == (0, None)
-
-
 def test_every_input_set_is_another_and_the_same_for_all():
-    seen = {"a": [], "b": []}
-
-    def watched(name):
-        plain = product_by(name)
-
-        class Watched(type(plain)):
-            def prepare_with(self, inputs, buffers):
-                seen[name].append(inputs)
-                return super().prepare_with(inputs, buffers)
-
-        return Watched()
-
-    chosen, _ = tried(watched("a"), watched("b"), cache_bytes=SET_BYTES)
+    rivals = [product_by(name) for name in "ab"]
+    for rival in rivals:
+        rival.prepare_with = mock.Mock(wraps=rival.prepare_with)
+    chosen, _ = tried(*rivals, cache_bytes=SET_BYTES)
     assert chosen is not None
-    first, second = seen["a"][:3], seen["b"][:3]
-    assert len({float(left.sum()) for left, _ in first}) == 3
-    for ours, theirs in zip(first, second, strict=True):
-        assert torch.equal(ours[0], theirs[0])
-
-
-def test_what_is_made_for_another_dtype_is_no_rival():
-    other = product_by("other")
-    other.dtypes = ("float16",)
-    (entered,) = find_candidates(problem_for(product_by("plain"), other), (1,))
-    assert entered.trial_record().implementation.name == "plain"
+    first, second = (
+        [call.args[0][0] for call in rival.prepare_with.mock_calls[:3]] for rival in rivals
+    )
+    assert len({float(left.sum()) for left in first}) == 3
+    assert all(torch.equal(*pair) for pair in zip(first, second, strict=True))
 
 
 def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):
@@ -190,6 +162,7 @@ def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):
     assert too_large.reason.startswith("needs 0.00 GiB of host memory")
 
 
+@pytest.mark.usefixtures("own_threads")
 @pytest.mark.parametrize("room", ["one after the other"], indirect=True)
 def test_numbers_of_threads_compete(room):
     seen = []
@@ -198,21 +171,17 @@ def test_numbers_of_threads_compete(room):
         seen.append(torch.get_num_threads())
         return product
 
-    before = torch.get_num_threads()
-    try:
-        chosen, entered = tried(product_by("plain", note), counts=(2, 1))
-    finally:
-        threads.set_threads(before)
+    chosen, entered = tried(product_by("plain", note), counts=(2, 1))
     assert [candidate.threads for candidate in entered] == [2, 1]
     assert set(seen) == {1, 2}
     assert chosen.cold_seconds
 
 
-def test_what_uses_one_thread_anyhow_is_tried_once():
-    class Alone(type(product_by("alone"))):
-        single_threaded = True
-
-    entered = find_candidates(problem_for(Alone(), product_by("shared")), (4, 2))
+def test_what_uses_one_thread_anyhow_is_tried_once_and_another_dtype_s_not_at_all():
+    alone, other = product_by("alone"), product_by("other")
+    alone.single_threaded = True
+    other.dtypes = ("float16",)
+    entered = find_candidates(problem_for(alone, product_by("shared"), other), (4, 2))
     assert [(candidate.name, candidate.threads) for candidate in entered] == [
         ("alone", 1),
         ("shared", 4),
@@ -222,31 +191,17 @@ def test_what_uses_one_thread_anyhow_is_tried_once():
 
 @pytest.mark.usefixtures("room")
 def test_calls_that_change_their_inputs_are_out_though_their_result_is_right():
-    """Later calls would be timed on sorted keys; so would the implementations that share them."""
+    """As a sort in place would time later calls, and those of its rivals, on sorted keys."""
 
-    class Sort(type(WORKLOADS["sort"])):
-        name = "sort"
-
-    class InPlace(type(Sort.implementations[0])):
-        name = "in place"
-
+    class Careless(type(product_by("careless"))):
         def prepare_with(self, inputs, buffers):
-            keys = inputs[0].numpy()
+            call = super().prepare_with(inputs, buffers)
+            return lambda: (inputs[0].neg_(), call())[1]
 
-            def call():
-                keys.sort()
-                return inputs[0]
-
-            return call
-
-    workload = Sort()
-    workload.implementations = (InPlace(), InPlace(), *Sort.implementations)
-    problem = Problem(workload, {"size": 600_000}, "float32", "cpu")
-    chosen, entered = chosen_of(problem)
-    assert [(candidate.outcome, candidate.reason) for candidate in entered[:2]] == [
-        ("failed", CHANGES_INPUTS)
-    ] * 2
-    assert chosen in entered[2:]
+    chosen, entered = tried(Careless(), Careless(), product_by("plain"))
+    changing = [(candidate.outcome, candidate.reason) for candidate in entered[:2]]
+    assert changing == [("failed", CHANGES_INPUTS)] * 2
+    assert chosen is entered[2]
 
 
 @pytest.mark.parametrize(
@@ -267,24 +222,20 @@ def test_calls_that_change_their_inputs_are_out_though_their_result_is_right():
 def test_out_of_memory_is_known_in_every_library_s_words(error):
     assert memory.is_out_of_memory(error)
     assert memory.describe_error(error).startswith("ran out of memory: ")
-
-
-def test_other_errors_are_not_out_of_memory():
-    error = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
-    assert not memory.is_out_of_memory(error)
+    other = torch.AcceleratorError("CUDA error: an illegal memory access was encountered")
+    assert not memory.is_out_of_memory(other)
 
 
 def test_each_check_looks_at_another_part_of_the_output():
     drawn = []
 
-    class Watched(type(matmul_by())):
-        def relative_error(self, inputs, output, rng):
-            drawn.append(int(rng.integers(10**9)))
-            return 0.0
+    def draw(workload, inputs, output, rng):
+        drawn.append(int(rng.integers(10**9)))
+        return 0.0
 
-    problem = Problem(Watched(), SIZE, "float32", "cpu")
-    for draw in ((0,), (0,), (1,), (0, 1)):
-        problem.check((), torch.zeros(1), *draw)
+    problem = Problem(matmul_by(relative_error=draw), SIZE, "float32", "cpu")
+    for place in ((0,), (0,), (1,), (0, 1)):
+        problem.check((), torch.zeros(1), *place)
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) == 3
 
@@ -305,14 +256,11 @@ def test_all_threads_one_per_core_and_halves_are_tried(monkeypatch, usable, core
     assert threads.thread_counts_to_try(usable) == counts
 
 
+@pytest.mark.usefixtures("own_threads")
 def test_all_pools_get_the_threads():
-    before = torch.get_num_threads()
-    try:
-        threads.set_threads(1)
-        pools = {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
-        assert (torch.get_num_threads(), cv2.getNumThreads(), pools) == (1, 1, {1})
-    finally:
-        threads.set_threads(before)
+    threads.set_threads(1)
+    pools = {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+    assert (torch.get_num_threads(), cv2.getNumThreads(), pools) == (1, 1, {1})
 
 
 @pytest.mark.parametrize(
@@ -325,16 +273,9 @@ def test_all_pools_get_the_threads():
         (10**9, MOST_INPUT_SETS),
     ],
 )
-def test_input_sets_fill_the_cache_twice(cache_bytes, sets):
+def test_input_sets_fill_the_cache_twice_where_memory_holds_them(monkeypatch, cache_bytes, sets):
     problem = problem_for(product_by("plain"))
     entered = find_candidates(problem, (1,))
     assert input_sets(problem, entered, cache_bytes) == sets
-    if 1 < sets < MOST_INPUT_SETS:
-        assert sets * SET_BYTES > 2 * cache_bytes
-
-
-def test_one_input_set_where_memory_is_short(monkeypatch):
-    problem = problem_for(product_by("plain"))
-    entered = find_candidates(problem, (1,))
     monkeypatch.setattr(memory, "available_host_bytes", lambda: 10 * SET_BYTES)
     assert input_sets(problem, entered, 100 * SET_BYTES) == 1

@@ -13,34 +13,32 @@ from batchmark_job.measuring.marks import JobMarks, process_started_at
 from tests.stand_ins.http import serving
 
 # Shortened from the examples in the ECS developer guide.
+CONTAINER = {"Name": "curl", "StartedAt": "2020-10-02T00:43:07.155788862Z"}
 TASK = {
-    "TaskARN": "arn:aws:ecs:us-west-2:111122223333:task/default/158d1c8083dd49d6b527399fd6414f5c",
     "KnownStatus": "RUNNING",
     "PullStartedAt": "2020-10-02T00:43:06.202617438Z",
     "PullStoppedAt": "2020-10-02T00:43:06.31288465Z",
-    "Containers": [{"Name": "curl", "StartedAt": "2020-10-02T00:43:07.155788862Z"}],
+    "Containers": [CONTAINER],
 }
-CONTAINER = {"Name": "curl", "StartedAt": "2020-10-02T00:43:07.155788862Z"}
 
 
 @pytest.fixture
 def agent(monkeypatch):
     """Gives an ECS agent these answers; returns the list of what it is asked for."""
-    answers = {}
-    asked = []
+    answers, asked = {}, []
 
     def answer(request):
         asked.append(request.path)
         return 200 if request.path in answers else 404, answers.get(request.path, b"")
 
     with serving(answer) as server:
+        address = f"http://127.0.0.1:{server.server_port}/v4/an-id"
 
-        def start(task, container):
-            for path, content in (("/v4/an-id/task", task), ("/v4/an-id", container)):
-                text = content if isinstance(content, bytes) else json.dumps(content).encode()
-                answers[path] = text
-            address = f"http://127.0.0.1:{server.server_port}/v4/an-id"
+        def start(*contents):
             monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", address)
+            for path, content in zip(("/v4/an-id/task", "/v4/an-id"), contents, strict=True):
+                raw = isinstance(content, bytes)
+                answers[path] = content if raw else json.dumps(content).encode()
             return asked
 
         yield start
@@ -111,9 +109,7 @@ def test_an_agent_without_a_task_is_not_asked_again(agent, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
 def test_a_processs_start_is_known_better_than_to_a_second():
     before = datetime.now(UTC)
-    program = (
-        "from batchmark_job.measuring.marks import process_started_at as s; print(s().isoformat())"
-    )
+    program = "from batchmark_job.measuring import marks; print(marks.process_started_at())"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     answer = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
     tick = timedelta(seconds=0.02)

@@ -3,11 +3,11 @@
 import re
 import time
 from itertools import count, cycle
+from unittest import mock
 
 import pytest
 import torch
 
-from batchmark_job.machine import memory
 from batchmark_job.measuring import entry, prepared, rows
 from batchmark_job.measuring.candidate import CHANGES_INPUTS, Candidate
 from batchmark_job.measuring.limits import RowLimits
@@ -15,6 +15,7 @@ from batchmark_job.measuring.prepared import Prepared
 from batchmark_job.measuring.rows import Row
 from batchmark_job.result.document import Conditions, MeasurementStatus, Stopping
 from batchmark_job.workloads.builtin import WORKLOADS
+from batchmark_job.workloads.matmul import Matmul
 from batchmark_job.workloads.own.files import read_workload
 from tests.stand_ins.scripted_timer import Clock, ScriptedTimer
 from tests.stand_ins.workers import bench_here
@@ -58,13 +59,6 @@ def test_measured_row_is_complete():
     assert [trial.implementation for trial in chosen] == [measurement.implementation]
 
 
-def test_a_row_whose_candidates_memory_does_not_hold_together_is_measured(monkeypatch):
-    monkeypatch.setattr(memory, "has_room", lambda needed_bytes, device: False)
-    measurement = measured_by(product_by("one"), product_by("other"))
-    assert measurement.status in {"measured", "unsettled"}, measurement.reason
-    assert {trial.outcome for trial in measurement.trials} == {"chosen", "slower"}
-
-
 def test_a_choice_that_jumps_against_the_size_before_is_made_again(monkeypatch):
     """Two threads on one core took 8 ms for 0.1 ms, in every call of a trial."""
     clock = Clock(monkeypatch, reading=1e-5)
@@ -86,35 +80,37 @@ def test_a_choice_that_jumps_against_the_size_before_is_made_again(monkeypatch):
     assert measurement.implementation.name == "stalled once"
 
 
-def test_wrong_result_fails_its_row():
-    measurement = measured_spoilt(lambda product: product * 1.01)
+@pytest.mark.parametrize(
+    ("right_calls", "reason", "samples"),
+    [(0, "wrong result: ", 0), (1, "wrong result from the last call: ", 10)],
+)
+def test_a_wrong_result_fails_its_row_though_it_was_right_at_first(right_calls, reason, samples):
+    measurement = measured_spoilt(after(right_calls, lambda product: product * 1.01))
     assert measurement.status == "failed"
-    assert measurement.reason.startswith("wrong result: relative error 0.01")
+    assert measurement.reason.startswith(f"{reason}relative error 0.01")
     assert measurement.reason.endswith(" exceeds the tolerance 1e-05 for float32")
     assert not measurement.correctness.passed
-    assert measurement.samples_seconds == ()
+    assert len(measurement.samples_seconds) == samples
 
 
 @pytest.mark.parametrize(
-    ("spoil", "reason"),
+    ("spoil", "status", "reason"),
     [
-        (lambda product: product * float("nan"), "wrong result: it contains nan"),
-        (raising(LookupError("no such kernel\nsecond line")), "LookupError: no such kernel"),
-        (raising(SystemExit(3)), "SystemExit: 3"),
+        (lambda product: product * float("nan"), "failed", "wrong result: it contains nan"),
+        (raising(LookupError("no kernel\nsecond line")), "failed", "LookupError: no kernel"),
+        (raising(SystemExit(3)), "failed", "SystemExit: 3"),
+        (raising(MemoryError("gone")), "skipped", "ran out of memory: gone"),
+        (raising(torch.OutOfMemoryError("gone")), "skipped", "ran out of memory: gone"),
+        (after(5, raising(LookupError("card fell off"))), "failed", "LookupError: card fell off"),
     ],
-    ids=["nan", "exception", "exit"],
+    ids=["nan", "exception", "exit", "memory", "CUDA's memory", "while sampling"],
 )
-def test_what_goes_wrong_fails_its_row(spoil, reason):
+def test_what_goes_wrong_ends_its_row_alone(spoil, status, reason):
     measurement = measured_spoilt(spoil)
-    assert (measurement.status, measurement.reason) == ("failed", reason)
-
-
-@pytest.mark.parametrize("error", [MemoryError("gone"), torch.OutOfMemoryError("CUDA: gone")])
-def test_running_out_of_memory_skips_its_row(error):
-    measurement = measured_spoilt(raising(error))
-    assert measurement.status == "skipped"
-    assert measurement.reason == f"ran out of memory: {error}"
-    assert [trial.outcome for trial in measurement.trials] == ["failed"]
+    assert (measurement.status, measurement.reason) == (status, reason)
+    outcome = "wrong" if "wrong" in reason else "failed"
+    assert [trial.outcome for trial in measurement.trials] == [outcome]
+    assert measurement.implementation is not None
 
 
 def test_broken_candidate_says_more_than_one_out_of_memory():
@@ -124,34 +120,15 @@ def test_broken_candidate_says_more_than_one_out_of_memory():
     assert (measurement.status, measurement.reason) == ("failed", "LookupError: no such kernel")
 
 
-def test_result_that_turns_wrong_later_fails_its_row():
-    measurement = measured_spoilt(after(1, lambda product: product * 1.01))
-    assert measurement.status == "failed"
-    assert measurement.reason.startswith("wrong result from the last call: relative error 0.01")
-    assert not measurement.correctness.passed
-    assert len(measurement.samples_seconds) == 10
-
-
 def test_only_the_first_result_is_compared_where_calls_build_on_another():
-    class Training(type(matmul_by())):
-        repeatable = False
+    def row(factor):
+        step = product_by("step", after(1, lambda product: product * factor))
+        return measured(matmul_by(step, repeatable=False))
 
-    def row(spoil):
-        workload = Training()
-        workload.implementations = (product_by("step", spoil),)
-        return measured(workload)
-
-    assert row(after(1, lambda product: product * 1.01)).status in {"measured", "unsettled"}
-    diverged = row(after(1, lambda product: product * float("inf")))
+    assert row(1.01).status in {"measured", "unsettled"}
+    diverged = row(float("inf"))
     wrong = "wrong result from the last call: it is not finite"
     assert (diverged.status, diverged.reason) == ("failed", wrong)
-
-
-def test_exception_while_sampling_keeps_what_was_found():
-    measurement = measured_spoilt(after(5, raising(LookupError("card fell off"))))
-    assert (measurement.status, measurement.reason) == ("failed", "LookupError: card fell off")
-    assert measurement.implementation is not None
-    assert measurement.trials[0].outcome == "failed"
 
 
 def scripted(durations, monkeypatch):
@@ -163,20 +140,17 @@ def scripted(durations, monkeypatch):
 def test_row_that_never_settles_says_so_and_keeps_its_samples(monkeypatch):
     scripted(cycle([0.1, 0.3]), monkeypatch)
     measurement = measured_spoilt(lambda product: product, PATIENT)
-    assert measurement.status == "unsettled"
-    assert (
-        measurement.reason == "after 10 samples, the median could be anywhere from 100 ms to 300 ms"
-    )
+    said = "after 10 samples, the median could be anywhere from 100 ms to 300 ms"
+    assert (measurement.status, measurement.reason) == ("unsettled", said)
     assert len(measurement.samples_seconds) == 10
     assert measurement.warmup_calls > 10 * prepared.RESTARTS
 
 
 def test_row_much_slower_than_in_its_trial_says_so(monkeypatch):
     monkeypatch.setattr(Candidate, "trial_seconds", 1e-9)
-    measurement = measured(WORKLOADS["matmul"])
+    measurement = plainly_measured()
     assert measurement.status == "unsettled"
     assert measurement.reason.startswith("a call took 0.001 µs in the trial, but ")
-    assert len(measurement.samples_seconds) >= 10
 
 
 def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch):
@@ -200,8 +174,9 @@ def test_drifting_samples_are_warm_up_until_they_settle(monkeypatch):
 )
 def test_slow_row_ends_with_fewer_samples_and_says_so(monkeypatch, long_wait, status, also):
     monkeypatch.setattr(rows, "LONG_WAIT", long_wait)
-    measurement = measured_spoilt(slowed(0.1), RowLimits(max_seconds=0.03))
+    measurement = measured_spoilt(slowed(0.1), RowLimits(max_seconds=0.03), processes=3)
     assert measurement.status == status
+    assert len(measurement.process_samples) == 1, "another would try one's patience"
     count = len(measurement.samples_seconds)
     assert count <= 3
     said = rf"only {count} samples, because 10 would have taken more than 0\.3 s{also}"
@@ -210,65 +185,41 @@ def test_slow_row_ends_with_fewer_samples_and_says_so(monkeypatch, long_wait, st
 
 
 def test_cold_call_is_apart_and_inputs_are_not_timed():
-    calls, inputs = count(), count()
+    def slow_at_first(function):
+        waits = iter([0.3])
 
-    def slow_at_first(product):
-        if next(calls) == 0:
-            time.sleep(0.3)
-        return product
+        def slowly(*given):
+            time.sleep(next(waits, 0.0))
+            return function(*given)
 
-    class SlowInputs(type(matmul_by())):
-        implementations = (product_by("spoilt", slow_at_first),)
+        return slowly
 
-        def make_inputs(self, *arguments):
-            if next(inputs) == 0:
-                time.sleep(0.3)
-            return super().make_inputs(*arguments)
-
-    measurement = measured(SlowInputs())
+    cold = product_by("cold", slow_at_first(lambda product: product))
+    measurement = measured(matmul_by(cold, make_inputs=slow_at_first(Matmul.make_inputs)))
     assert measurement.cold_seconds >= 0.3
     assert min(measurement.samples_seconds) < 0.3
 
 
-def test_gradients_are_there_for_who_needs_them():
-    modes = []
+@pytest.mark.parametrize("needed", [False, True])
+def test_gradients_are_there_for_who_needs_them(needed):
+    modes = set()
 
     def note(product):
-        modes.append(torch.is_inference_mode_enabled())
+        modes.add(torch.is_inference_mode_enabled())
         return product
 
-    workload = matmul_by(product_by("step", note))
-    measured(workload)
-    assert set(modes) == {True}
-    modes.clear()
-    type(workload).needs_gradients = True
-    measured(workload)
-    assert set(modes) == {False}
-
-
-class WatchfulMonitor:
-    """Says that the machine was slow all the time."""
-
-    def __init__(self):
-        self.started = time.perf_counter()
-
-    def now(self): ...
-
-    def at(self, moment):
-        assert self.started < moment
-        return Conditions(cpu_frequency_hz=1e9)
-
-    def during(self, start, end):
-        assert start < end
-        return Conditions(cpu_frequency_hz=2e9)
-
-    def throttled(self, start, end):
-        assert self.started < start < end <= time.perf_counter()
-        return True
+    measured(matmul_by(product_by("step", note), needs_gradients=needed))
+    assert modes == {not needed}
 
 
 def test_conditions_and_throttled_samples_are_recorded():
-    measurement = plainly_measured(monitor=WatchfulMonitor(), processes=2)
+    began = time.perf_counter()
+    answers = {"at": Conditions(cpu_frequency_hz=1e9), "during": Conditions(cpu_frequency_hz=2e9)}
+    answers |= {"now": None, "throttled": True}
+    monitor = mock.Mock(**{f"{name}.return_value": value for name, value in answers.items()})
+    measurement = plainly_measured(monitor=monitor, processes=2)
+    spans = [call.args for call in (*monitor.during.mock_calls, *monitor.throttled.mock_calls)]
+    assert all(began < start < end <= time.perf_counter() for start, end in spans)
     assert measurement.conditions_before == Conditions(cpu_frequency_hz=1e9)
     during = measurement.conditions_during
     assert during.cpu_frequency_hz == 2e9
@@ -331,12 +282,6 @@ def test_a_process_that_fails_after_others_fails_its_row(monkeypatch):
     assert len(measurement.samples_seconds) == 4
 
 
-def test_no_further_process_where_it_would_try_ones_patience():
-    measurement = measured_spoilt(slowed(0.05), RowLimits(max_seconds=0.02), processes=3)
-    assert len(measurement.process_samples) == 1
-    assert measurement.reason.startswith("only ")
-
-
 def test_an_interrupted_row_keeps_the_turns_that_ended():
     workload = matmul_by(product_by("plain"))
     rows = [Row(workload, {"size": 32}, "float32") for _ in range(3)]
@@ -354,7 +299,10 @@ def test_an_interrupted_row_keeps_the_turns_that_ended():
     assert interrupted[1].reason == "SIGTERM after 1 of 2 turns"
 
 
-def test_dtype_nobody_has_is_skipped_with_the_reasons():
+def test_what_nobody_computes_is_skipped_with_the_reasons():
+    measurement = measured_by()
+    none = "matmul has no implementation for cpu"
+    assert (measurement.status, measurement.reason) == ("skipped", none)
     row = Row(WORKLOADS["edge_detection"], {"size": 16, "batch": 1}, "tf32")
     measurement = row.measure(bench_here(LIMITS))
     assert measurement.status == "skipped"
@@ -368,24 +316,15 @@ def test_calls_that_come_to_change_their_inputs_fail_their_row():
             call, calls = super().prepare_with(inputs, buffers), count()
             return lambda: (call(), inputs[0].relu_() if next(calls) else None)[0]
 
-    class Centred(type(matmul_by())):
-        implementations = (Careless(),)
+    def centred(*arguments):
+        return tuple(tensor - 0.5 for tensor in Matmul.make_inputs(*arguments))
 
-        def make_inputs(self, *arguments):
-            return tuple(tensor - 0.5 for tensor in super().make_inputs(*arguments))
-
-    measurement = measured(Centred())
+    measurement = measured(matmul_by(Careless(), make_inputs=centred))
     assert (measurement.status, measurement.reason) == ("failed", CHANGES_INPUTS)
 
 
 def test_formula_that_breaks_the_schema_fails_its_row_alone():
-    class Negative(type(matmul_by())):
-        implementations = (product_by("plain"),)
-
-        def flops(self, parameters):
-            return -5
-
-    measurement = measured(Negative())
+    measurement = measured(matmul_by(product_by("plain"), flops=lambda *_: -5))
     assert measurement.status == "failed"
     assert measurement.reason.startswith("ValidationError: ")
     assert measurement.flops is None
@@ -409,9 +348,3 @@ def test_a_row_declared_too_large_makes_no_inputs(device, tmp_path, request):
     measurement = Row(read_workload(path), {"size": 1}, "float32").measure(bench)
     assert measurement.status == "skipped", measurement.reason
     assert measurement.reason.startswith("needs 3725290.30 GiB of ")
-
-
-def test_workload_without_any_implementation_is_skipped():
-    measurement = measured_by()
-    none = "matmul has no implementation for cpu"
-    assert (measurement.status, measurement.reason) == ("skipped", none)

@@ -64,7 +64,6 @@ class Machine:
     curves: list[Curve]
     rng: np.random.Generator
     now: float = 0.0
-    counts: tuple[int, ...] = ()
     started: list[tuple[int, int]] = field(default_factory=list)
 
     def run(self, function, problem, thread_counts, *_, hear):
@@ -126,7 +125,7 @@ def drawn_curves(rng):
     ]
 
 
-def chosen_for(sizes, usable, rng, monkeypatch, *, counts=None):
+def chosen_for(sizes, usable, rng, monkeypatch, *, counts=None, started=None):
     """Of each size: how much slower the choice is than the best, seconds of trial and of row."""
     monkeypatch.setattr(fingerprint, "usable_cores", lambda: max(1, usable // 2))
     counts = counts or thread_counts_to_try(usable)
@@ -134,6 +133,7 @@ def chosen_for(sizes, usable, rng, monkeypatch, *, counts=None):
     found = []
     for curves in sizes:
         machine = Machine(usable, curves, rng)
+        machine.started = machine.started if started is None else started
         clock = SimpleNamespace(perf_counter=lambda machine=machine: machine.now)
         monkeypatch.setattr(implementation_choice, "time", clock)
         row = Row(SimpleNamespace(name="work"), {}, "float32")
@@ -190,10 +190,11 @@ def no_noise(monkeypatch):
 def test_numbers_of_threads_are_tried_for_as_long_as_that_pays(monkeypatch):
     monkeypatch.setattr(fingerprint, "usable_cores", lambda: 16)
     large, small = Curve(1e-1, 0.0, 1e-7), Curve(1e-4, 0.0, 1e-5)
-    assert tried_on(large, monkeypatch) == [16, 8]
-    assert tried_on(small, monkeypatch) == [16, 8, 4, 2, 1]
+    assert tried_on([[large]], monkeypatch) == [16, 8]
+    assert tried_on([[small]], monkeypatch) == [16, 8, 4, 2, 1]
     # What spins on all threads is not given up for it.
-    assert tried_on(Curve(1e-2, 0.0, 1e-7, spins=0.01), monkeypatch) == [16, 8, 4]
+    spinning = Curve(1e-2, 0.0, 1e-7, spins=0.01)
+    assert tried_on([[spinning]], monkeypatch) == [16, 8, 4]
 
 
 @pytest.mark.usefixtures("no_noise")
@@ -232,15 +233,7 @@ def test_a_candidate_that_does_not_get_ready_on_a_gpu_is_started_once():
 
 
 def tried_on(sizes, monkeypatch):
-    machines = []
-    make = Machine
-
-    def watched(*arguments):
-        machines.append(make(*arguments))
-        return machines[-1]
-
-    monkeypatch.setattr(sys.modules[__name__], "Machine", watched)
-    sizes = sizes if isinstance(sizes, list) else [[sizes]]
-    chosen_for(sizes, 16, Silence(), monkeypatch, counts=(16, 8, 4, 2, 1))
-    monkeypatch.setattr(sys.modules[__name__], "Machine", make)
-    return [threads for machine in machines for _, threads in machine.started]
+    """The numbers of threads in the order in which workers of all sizes were started."""
+    started = []
+    chosen_for(sizes, 16, Silence(), monkeypatch, counts=(16, 8, 4, 2, 1), started=started)
+    return [threads for _, threads in started]

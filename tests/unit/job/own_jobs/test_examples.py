@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from batchmark_job.result.metric import FILE_VARIABLE, PREFIX, MetricLine, parse_metric_line
+from tests.builders.files import finished
 from tests.paths import DOCS, ROOT
 
 EXAMPLES = ROOT / "job_container" / "own_jobs" / "examples"
@@ -36,6 +37,7 @@ def cpp(folder):
 
 @pytest.mark.parametrize("program", [python, bash, cpp])
 def test_an_example_tells_a_metric_each_way_and_needs_no_file(program, tmp_path):
+    assert all(len(path.read_text().splitlines()) <= 13 for path in EXAMPLES.iterdir())
     command, metrics = program(tmp_path), tmp_path / "metrics"
     metrics.write_text("there before\n")
     told = [
@@ -50,12 +52,6 @@ def test_an_example_tells_a_metric_each_way_and_needs_no_file(program, tmp_path)
         assert parse_metric_line(printed.removeprefix(PREFIX)) == ON_STANDARD_OUTPUT
 
 
-def test_an_example_is_a_few_lines():
-    files = sorted(EXAMPLES.iterdir())
-    assert [path.name for path in files] == ["tell.cpp", "tell.py", "tell.sh"]
-    assert all(len(path.read_text().splitlines()) <= 13 for path in files)
-
-
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_pipe_of_the_docs_tells_what_a_program_prints_and_keeps_its_exit_code(code, tmp_path):
     page = (DOCS / "own-jobs.md").read_text()
@@ -65,13 +61,8 @@ def test_the_pipe_of_the_docs_tells_what_a_program_prints_and_keeps_its_exit_cod
     program = tmp_path / "python"
     program.write_text(f"#!/bin/sh\necho epoch 1\necho images per second: 120.5\nexit {code}\n")
     program.chmod(0o755)
-    done = subprocess.run(
-        [*json.loads(f"[{words}]"), script],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = finished(*json.loads(f"[{words}]"), script, env={"PATH": path})
     *printed, line = done.stdout.splitlines()
     assert printed == ["epoch 1", "images per second: 120.5"]
     assert line.startswith(PREFIX)

@@ -1,7 +1,6 @@
 """The example of an own job: what it makes, tells and checks."""
 
 import os
-import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -14,6 +13,7 @@ from PIL import Image
 from batchmark.core.own_jobs import JobAxis
 from batchmark.runs.own_jobs.wrapper import CHECK, command
 from batchmark_job.result.metric import FILE_VARIABLE, PREFIX, parse_metric_line
+from tests.builders.files import finished
 from tests.paths import ROOT
 from tests.stand_ins.wrapped_commands import Done
 
@@ -35,13 +35,7 @@ def run(tmp_path):
 
     def runs(*words, **variables):
         basis = {"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), "AWS_BATCH_JOB_ID": "one"}
-        return subprocess.run(
-            [sys.executable, FOLDER / "convert.py", *words],
-            env=basis | variables,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return finished(sys.executable, FOLDER / "convert.py", *words, env=basis | variables)
 
     return runs
 
@@ -79,23 +73,22 @@ def test_both_ways_shrink_alike(convert):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "code"),
+    "spoil",
     [
-        (lambda path: path, 0),
-        (Path.unlink, 1),
-        (lambda path: path.write_bytes(path.read_bytes()[:300]), 1),
-        (lambda path: path.with_name("000004.jpg").replace(path), 1),
-        (Image.new("RGB", (64, 64)).save, 1),
+        Path.unlink,
+        lambda path: path.write_bytes(path.read_bytes()[:300]),
+        lambda path: path.with_name("000004.jpg").replace(path),
+        Image.new("RGB", (64, 64)).save,
     ],
-    ids=["nothing", "one lost", "one cut off", "another's", "one too small"],
+    ids=["one lost", "one cut off", "another's", "one too small"],
 )
-def test_the_check_sees_what_is_wrong(convert, tmp_path, capsys, spoil, code):
+def test_the_check_sees_what_is_wrong(convert, tmp_path, capsys, spoil):
     folder = tmp_path / "thumbnails"
     folder.mkdir()
     convert.convert(folder, 5, 256, 1, convert.by_pillow)
     spoil(folder / "000003.jpg")
-    assert convert.check(folder, 5, 1) == code
-    assert ("thumbnails are wrong, starting with number 3" in capsys.readouterr().err) == bool(code)
+    assert convert.check(folder, 5, 1) == 1
+    assert "thumbnails are wrong, starting with number 3" in capsys.readouterr().err
 
 
 def test_it_tells_one_metric_in_the_file_and_one_on_standard_output(run, tmp_path):
@@ -129,18 +122,9 @@ def test_its_inputs_of_terraform_are_a_job_with_four_sizes_that_runs_as_it_does_
     axis = JobAxis.model_validate(job["axis"])
     assert len(axis.sizes) == 4
     words = [word.replace(f"Ref::{axis.parameter}", str(axis.sizes[0])) for word in job["command"]]
-    done = subprocess.run(
-        command([*words, "--pictures", "8"]),
-        cwd=FOLDER,
-        env={
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "TMPDIR": str(tmp_path),
-            CHECK: f"{job['check']} --pictures 8",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {"PATH": path, "TMPDIR": str(tmp_path), CHECK: f"{job['check']} --pictures 8"}
+    done = finished(*command([*words, "--pictures", "8"]), cwd=FOLDER, env=env)
     assert done.returncode == 0, done.stderr
     assert Done(done.returncode, done.stdout.encode()).facts["check"] == "0"
     assert list(tmp_path.iterdir()) == []

@@ -57,12 +57,9 @@ class Scripted:
     """Workers that hold these replicas, in this order."""
 
     def __init__(self, *replicas):
-        self.log = []
-        names = "abcdefgh"
-        self.coming = [
-            Replica(self.log, name, **each) for name, each in zip(names, replicas, strict=False)
-        ]
-        self.arguments = []
+        self.log, self.arguments = [], []
+        named = zip("abcdefgh", replicas, strict=False)
+        self.coming = [Replica(self.log, name, **each) for name, each in named]
 
     def wait_for_ended(self):
         self.log.append("waits")
@@ -102,7 +99,9 @@ def test_all_start_before_any_runs_and_share_their_windows():
     assert found.windows[0].start - found.ran[0].steps.began == pytest.approx(0.02)
 
 
-def test_one_after_the_other_each_runs_alone():
+def test_one_after_the_other_each_runs_alone(monkeypatch):
+    used = iter([100, 700, 700, 900])
+    monkeypatch.setattr(group._Runner, "_memory_used", lambda _: next(used))
     workers = Scripted({"seconds": 0.001}, {"seconds": 0.002})
     _, found = run("exclusive", workers)
     one, other = ([f"{name} {did}" for did in ("ready", "runs", "ends")] for name in "ab")
@@ -110,6 +109,7 @@ def test_one_after_the_other_each_runs_alone():
     assert len(found.windows) == 6  # three of each
     per_step = [seconds_per_step(steps(found), window) for window in found.windows]
     assert per_step == pytest.approx([0.001] * 3 + [0.002] * 3)
+    assert found.device_memory_bytes == 600, "what a replica adds"
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,7 @@ def test_slow_steps_get_more_time(mode, replicas, step_seconds, in_a_window):
     _, found = run(mode, Scripted(*[{"seconds": step_seconds}] * replicas))
     assert len(found.windows) == (replicas if mode == "exclusive" else group.WINDOWS)
     least = group.STEPS_IN_WINDOW * in_a_window * step_seconds
-    assert [window.seconds for window in found.windows] == pytest.approx(
-        [least] * len(found.windows)
-    )
+    assert all(window.seconds == pytest.approx(least) for window in found.windows)
 
 
 def test_a_replica_that_began_late_is_measured_again_with_a_longer_lead(monkeypatch, clock):
@@ -149,20 +147,6 @@ def test_one_that_is_always_late_is_measured_as_it_is(monkeypatch):
     assert {seconds_per_step(steps(found), window) for window in found.windows} == {None}
 
 
-def test_memory_is_what_the_replicas_add(monkeypatch):
-    used = iter([100, 700, 700, 900])
-    monkeypatch.setattr(group._Runner, "_memory_used", lambda _: next(used))
-    _, found = run("exclusive", Scripted({"seconds": 0.001}, {"seconds": 0.001}))
-    assert found.device_memory_bytes == 600
-
-
-def test_those_that_started_end_if_the_next_one_cannot():
-    workers = Scripted({"seconds": 0.01})
-    with pytest.raises(IndexError):
-        run("time_slicing", workers, replicas=2)
-    assert workers.log == ["waits", "a ends"]
-
-
 def test_one_that_does_not_start_is_named_and_all_end():
     full = StepError("out of memory", out_of_memory=True)
     workers = Scripted({"seconds": 0.01}, {"seconds": 0.01, "at_start": full})
@@ -170,6 +154,10 @@ def test_one_that_does_not_start_is_named_and_all_end():
         run("time_slicing", workers)
     assert raised.value.out_of_memory
     assert workers.log[-2:] == ["a ends", "b ends"]
+    workers = Scripted({"seconds": 0.01})
+    with pytest.raises(IndexError):  # what is not the replica's fault reaches the caller as it is
+        run("time_slicing", workers, replicas=2)
+    assert workers.log == ["waits", "a ends"]
 
 
 @pytest.mark.parametrize(
@@ -182,9 +170,8 @@ def test_one_that_does_not_start_is_named_and_all_end():
     ],
 )
 def test_what_became_of_a_replica_is_told_apart(fault, outcome):
-    workers = Scripted(
-        {"seconds": 0.004, "at_run": StepError("it is gone", **fault)}, {"seconds": 0.0045}
-    )
+    gone = {"seconds": 0.004, "at_run": StepError("it is gone", **fault)}
+    workers = Scripted(gone, {"seconds": 0.0045})
     point, found = run("time_slicing", workers, disturbance=Disturbance.CRASH)
     assert found.ran[0] == ReplicaFailure(ReplicaOutcome(outcome), "it is gone")
     record = sharing_record(point, [found])

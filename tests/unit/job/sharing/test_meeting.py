@@ -1,7 +1,7 @@
 """Replicas in containers of their own, here threads: one leads, the others lend their workers."""
 
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -29,26 +29,21 @@ def hold(tell, name):
 
 @pytest.fixture
 def replicas(tmp_path):
-    """A meeting of so many, and the others' threads; the others end with it."""
-    threads, meetings = [], []
+    """A meeting of so many, and the others in threads; they end with it."""
+    lent, meetings = [], []
+    with ThreadPoolExecutor() as threads:
 
-    def meet(count):
-        places = [Place(number, tmp_path / "group") for number in range(count)]
-        meetings.append(ReplicaRendezvous(places[0], count, WorkersHere()))
-        for place in places[1:]:
-            thread = threading.Thread(target=lend_workers, args=(place, WorkersHere()), daemon=True)
-            thread.start()
-            threads.append(thread)
-        return meetings[0]
+        def meet(count):
+            first, *others = (Place(number, tmp_path / "group") for number in range(count))
+            meetings.append(ReplicaRendezvous(first, count, WorkersHere()))
+            lent.extend(threads.submit(lend_workers, each, WorkersHere()) for each in others)
+            return meetings[0]
 
-    yield meet
-    for one in meetings:
-        one.close()
-    for thread in threads:
-        thread.join(10)
-        assert not thread.is_alive()
-    left = [path.name for path in (tmp_path / "group").iterdir()]
-    assert left == (["over"] if meetings else [])
+        yield meet
+        meetings[0].close()
+        for each in lent:
+            each.result(10)
+    assert [path.name for path in (tmp_path / "group").iterdir()] == ["over"]
 
 
 def test_workers_of_all_containers_answer_in_every_group(replicas):
@@ -114,20 +109,13 @@ def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
 def test_the_others_fail_if_the_first_one_dies(tmp_path):
     place = Place(0, tmp_path / "group")
     workers = ReplicaRendezvous(place, 2, WorkersHere())
-    failures = []
-
-    def follow():
-        with pytest.raises(CannotMeasureError, match="ended unexpectedly") as raised:
-            lend_workers(Place(1, place.folder), WorkersHere())
-        failures.append(raised.value)
-
-    follower = threading.Thread(target=follow)
-    follower.start()
-    workers.start(hold, "a")
-    for connection in workers._came.values():
-        connection.close()
-    follower.join(10)
-    assert len(failures) == 1
+    with ThreadPoolExecutor() as others:
+        follower = others.submit(lend_workers, Place(1, place.folder), WorkersHere())
+        workers.start(hold, "a")
+        for connection in workers._came.values():
+            connection.close()
+        with pytest.raises(CannotMeasureError, match="ended unexpectedly"):
+            follower.result(10)
     workers.close()
 
 
@@ -149,28 +137,17 @@ def test_without_a_first_one_the_others_end(tmp_path, monkeypatch):
         lend_workers(Place(1, tmp_path / "group"), WorkersHere())
 
 
-def test_who_comes_too_late_ends_at_once(tmp_path):
-    place = Place(0, tmp_path / "group")
-    ReplicaRendezvous(place, 2, WorkersHere()).close()
-    with pytest.raises(CannotMeasureError, match="ended before this one joined"):
-        lend_workers(Place(1, place.folder), WorkersHere())
-
-
-def test_the_next_attempt_meets_where_the_last_one_left_its_files(tmp_path):
-    place = Place(0, tmp_path / "group")
-    place.folder.mkdir()
+@pytest.mark.parametrize("parent", ["short", "long" * 40])
+def test_the_next_attempt_meets_where_the_last_one_left_its_files(tmp_path, parent):
+    place = Place(0, tmp_path / parent / "group")
+    place.folder.mkdir(parents=True)
     for name in (meeting.SOCKET, meeting.OVER):
         (place.folder / name).touch()
     workers = ReplicaRendezvous(place, 2, WorkersHere())
     meeting._connect(place).close()
     workers.close()
-
-
-def test_a_long_folder_is_no_obstacle(tmp_path):
-    place = Place(0, tmp_path / ("long" * 40) / "group")
-    workers = ReplicaRendezvous(place, 2, WorkersHere())
-    meeting._connect(place).close()
-    workers.close()
+    with pytest.raises(CannotMeasureError, match="ended before this one joined"):  # too late
+        lend_workers(Place(1, place.folder), WorkersHere())
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path):
@@ -189,15 +166,12 @@ def test_children_of_an_array_job_meet_in_one_folder():
     ]
     assert [child.number for child in children] == [0, 1, 2]
     assert len({child.folder for child in children}) == 1
-    other = place_of(3, AWS_BATCH_JOB_ID="def:0", AWS_BATCH_JOB_ARRAY_INDEX="0")
-    again = place_of(
-        3,
-        AWS_BATCH_JOB_ID="abc:0",
-        AWS_BATCH_JOB_ARRAY_INDEX="0",
-        AWS_BATCH_JOB_ATTEMPT="2",
-    )
-    assert other.folder != children[0].folder
+    first = {"AWS_BATCH_JOB_ID": "abc:0", "AWS_BATCH_JOB_ARRAY_INDEX": "0"}
+    again = place_of(3, **first, AWS_BATCH_JOB_ATTEMPT="2")
     assert again.folder == children[0].folder  # it alone may have been tried again
+    other = place_of(3, **first | {"AWS_BATCH_JOB_ID": "def:0"})
+    assert other.folder != children[0].folder
+    assert place_of(1, AWS_BATCH_JOB_ID="abc").number == 0, "without an index it is the first"
 
 
 def test_pods_of_a_job_meet_by_its_name(monkeypatch):
@@ -205,13 +179,9 @@ def test_pods_of_a_job_meet_by_its_name(monkeypatch):
         monkeypatch.setattr("socket.gethostname", lambda: f"{name}-{number}")
         return place_of(9, JOB_COMPLETION_INDEX=str(number))
 
-    assert pod("sharing-5", 0).folder == pod("sharing-5", 3).folder
-    assert pod("sharing-5", 0).folder != pod("sharing-20", 0).folder
-    assert pod("sharing-5", 3).number == 3
-
-
-def test_a_job_without_an_index_is_the_first_replica():
-    assert place_of(1, AWS_BATCH_JOB_ID="abc").number == 0
+    first, third, other = pod("sharing-5", 0), pod("sharing-5", 3), pod("sharing-20", 0)
+    assert first.folder == third.folder != other.folder
+    assert third.number == 3
 
 
 @pytest.mark.parametrize(

@@ -114,8 +114,7 @@ def test_a_replica_that_ends_unasked_fails_the_row(bench, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("mode", "reason"),
-    [("mps", "mps needs an NVIDIA GPU"), ("streams", "streams need CUDA")],
+    ("mode", "reason"), [("mps", "mps needs an NVIDIA GPU"), ("streams", "streams need CUDA")]
 )
 def test_what_a_cpu_has_not_is_skipped(bench, mode, reason):
     measured = make_row(mode).measure(bench)

@@ -14,6 +14,7 @@ from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.sharing import group, replicas
 from batchmark_job.sharing.disturbances import disturb
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
+from batchmark_job.workloads.support import torch_calls
 from tests.builders.sharing_rows import sharing_row
 from tests.stand_ins import cuda
 from tests.stand_ins.looked_at_clock import LookedAtClock
@@ -76,15 +77,12 @@ def test_a_card_says_whether_it_is_split_and_what_is_used():
         assert measured("exclusive").sharing.mig_enabled is None
 
 
-def test_replicas_in_mps_mode_know_the_jobs_own_daemon(control, a10g):
+def test_replicas_know_the_jobs_own_daemon_in_mps_mode_alone(control, a10g, monkeypatch):
     row = measured("mps", limits=MpsLimits(thread_percentage=25))
     assert "batchmark-mps-" in os.environ[mps.PIPES]
     assert os.environ[mps.THREAD_PERCENTAGE] == "25"
     assert row.sharing.active_thread_percentage == 25
     assert row.parameters["mps_threads"] == 25
-
-
-def test_other_modes_keep_away_from_a_daemon_of_the_host(monkeypatch, a10g):
     monkeypatch.setenv(mps.PIPES, "/run/mps-ecs")
     measured("time_slicing")
     assert os.environ[mps.PIPES] == mps.WITHOUT[mps.PIPES]
@@ -104,10 +102,7 @@ def test_in_a_container_of_its_own_a_replica_uses_the_hosts_daemon(
         monkeypatch.setenv(mps.PIPES, pipes)
         measured("mps", form="jobs")
         assert os.environ[mps.PIPES] == pipes
-
-
-def test_a_daemon_that_cannot_be_asked_is_no_reason_not_to_measure(monkeypatch, tmp_path, a10g):
-    monkeypatch.setenv("PATH", "/nonexistent")
+    monkeypatch.setenv("PATH", "/nonexistent")  # that it can't be asked is no obstacle
     monkeypatch.setenv(mps.PIPES, str(tmp_path))
     (tmp_path / "control").touch()
     assert measured("mps", form="jobs").reason.endswith("does not report which clients it serves")
@@ -123,13 +118,9 @@ def test_one_streams_end_leaves_arithmetic_and_collector_to_the_others(monkeypat
         return ended
 
     monkeypatch.setattr(prepared.Prepared, "steps_until", look)
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
+    with torch_calls.precision("tf32"):
         measured("streams", 3)
         assert torch.backends.cuda.matmul.allow_tf32
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
     assert gc.isenabled()
     assert set(seen) == {(False, False)}
 
@@ -167,23 +158,13 @@ def test_a_limit_of_threads_shows_in_what_cuda_offers(control):
     with cuda.installed("A10G", multiprocessors=20):
         row = measured("mps", limits=MpsLimits(thread_percentage=25))
     assert row.sharing.replicas[0].multiprocessors == 20
-    said = (
-        "the MPS limit of 25 % of the threads has no visible effect: a client still sees all 20 SMs"
-    )
-    assert said in row.reason  # the simulated GPU has no MPS
+    said = "25 % of the threads has no visible effect: a client still sees all 20 SMs"
+    assert f"the MPS limit of {said}" in row.reason  # the simulated GPU has no MPS
 
 
 def test_a_limit_of_memory_that_does_not_bind_is_found(control, a10g):
     row = asked("mps", limits=MpsLimits(memory_mib=64))
     assert row.status == "failed"
     assert "a client limited to 67108864 bytes was able to allocate 1.1 times as much" in row.reason
-
-
-def test_a_limit_that_binds_is_no_obstacle(control):
-    with cuda.installed("A10G", memory_bytes=66 * 2**20):
+    with cuda.installed("A10G", memory_bytes=66 * 2**20):  # as if it did
         measured("mps", limits=MpsLimits(memory_mib=64))
-
-
-def test_memory_is_used_up_block_by_block():
-    with cuda.installed("T4", memory_bytes=2**30), pytest.raises(torch.OutOfMemoryError):
-        disturb(Disturbance.OUT_OF_MEMORY, "cuda")

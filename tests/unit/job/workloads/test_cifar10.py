@@ -22,31 +22,25 @@ def records(count, highest_label=9):
     return np.column_stack([labels, pixels]).astype(np.uint8).tobytes()
 
 
-@pytest.fixture(params=["archive", "folder"])
-def place(request, tmp_path, monkeypatch):
-    content = records(20)
-    if request.param == "folder":
+@pytest.mark.parametrize("kind", ["archive", "folder"])
+def test_a_batch_holds_images_with_their_labels_and_a_step_on_them_is_right(
+    tmp_path, monkeypatch, kind
+):
+    content, place = records(20), tmp_path
+    if kind == "folder":
         (tmp_path / cifar10.FILE).write_bytes(content)
-        found = tmp_path
     else:
-        found = tmp_path / "cifar-10-binary.tar.gz"
-        with tarfile.open(found, "w:gz") as archive:
+        place = tmp_path / "cifar-10-binary.tar.gz"
+        with tarfile.open(place, "w:gz") as archive:
             member = tarfile.TarInfo(f"cifar-10-batches-bin/{cifar10.FILE}")
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    monkeypatch.setenv(cifar10.VARIABLE, str(found))
-    return found
-
-
-def test_a_batch_holds_the_archives_images_with_their_labels(place):
+    monkeypatch.setenv(cifar10.VARIABLE, str(place))
     batch, labels, _ = STEP.make_inputs({"batch": 16}, "float32", 0)
     assert batch.shape == (16, 3, 32, 32)
     assert labels.tolist() == [label for label in range(8) for _ in range(2)]
     first = np.frombuffer(records(1), np.uint8)[1:].reshape(3, 32, 32)
     assert torch.equal(batch[1], torch.from_numpy((first.astype(np.float32) - 127.5) / 64))
-
-
-def test_a_step_on_them_is_right(place):
     inputs = STEP.make_inputs({"batch": 4}, "float32", 0)
     output = STEP.implementations[0].prepare(inputs)()
     assert wrongness(STEP, inputs, output) < STEP.tolerance("float32")
@@ -66,8 +60,5 @@ def test_what_is_no_archive_is_named(tmp_path, monkeypatch, content, message):
     monkeypatch.setenv(cifar10.VARIABLE, str(tmp_path))
     with pytest.raises(InputError, match=message):
         cifar10.images_and_labels(15)
-
-
-def test_without_a_name_images_are_random(monkeypatch):
-    monkeypatch.delenv(cifar10.VARIABLE, raising=False)
-    assert cifar10.images_and_labels(2) is None
+    monkeypatch.delenv(cifar10.VARIABLE)
+    assert cifar10.images_and_labels(2) is None, "without a name images are random"

@@ -47,40 +47,33 @@ def check(workload, implementation, batch, dtype):
     return wrongness(workload, inputs, output)
 
 
-def test_resnet50_has_its_published_number_of_weights():
+def test_resnet50_has_its_published_number_of_weights_and_no_other(monkeypatch):
     assert sum(map(math.prod, resnet50.SHAPES)) == 25_557_032
     assert len(resnet50.LAYERS) == 53
     # The paper's and torchvision's 4.09 billion.
     assert resnet50.multiply_adds() == 4_089_184_256
-
-
-def test_another_network_is_refused_at_set_up(monkeypatch):
     monkeypatch.setattr(resnet50, "SHAPES", resnet50.SHAPES[:-1])
     with pytest.raises(AssertionError, match="25,556,032 weights instead of 25,557,032"):
         resnet50.build([], [], resnet50.folded)
 
 
-def test_resnet50_flops_are_those_counted():
+@pytest.mark.parametrize(
+    ("workload", "shapes", "side"), [(TRAINING, resnet50.SHAPES, 224), (CNN, CNN.shapes, 32)]
+)
+def test_flops_are_those_counted(workload, shapes, side):
     """On the meta device: shapes alone are computed."""
-    weights = [torch.empty(s, device="meta", requires_grad=True) for s in resnet50.SHAPES]
-    images = torch.empty(2, 3, 224, 224, device="meta")
+    weights = [torch.empty(shape, device="meta", requires_grad=True) for shape in shapes]
+    images = torch.empty(2, 3, side, side, device="meta")
     with torch.device("meta"):
-        network = TRAINING.network(weights)
+        network = workload.network(weights)
     with FlopCounterMode(display=False) as counter:
         logits = network(images)
-    assert logits.shape == (2, 1000)
-    assert INFERENCE.flops({"batch": 2}) == counter.get_total_flops()
+    if workload is TRAINING:
+        assert logits.shape == (2, 1000)
+        assert INFERENCE.flops({"batch": 2}) == counter.get_total_flops()
     with FlopCounterMode(display=False) as counter:
         network(images).sum().backward()
-    assert TRAINING.flops({"batch": 2}) == counter.get_total_flops()
-
-
-def test_cnn_flops_are_those_counted():
-    weights = [torch.empty(shape, requires_grad=True) for shape in CNN.shapes]
-    network = CNN.network(weights)
-    with FlopCounterMode(display=False) as counter:
-        network(torch.empty(3, 3, 32, 32)).sum().backward()
-    assert CNN.flops({"batch": 3}) == counter.get_total_flops()
+    assert workload.flops({"batch": 2}) == counter.get_total_flops()
 
 
 @pytest.mark.usefixtures("small_images")
@@ -116,13 +109,16 @@ def test_cnn_training_step_is_correct(implementation, batch, dtype):
     assert check(CNN, implementation, batch, dtype) <= CNN.tolerance(dtype)
 
 
-def test_a_step_in_another_layout_is_another_step():
+def test_a_wrong_step_is_found_out_and_one_in_another_layout_is_another():
     """Weights ordered unlike the images would be taken for others, and the check sees it."""
     channels_last, contiguous = CNN.implementations_for("cpu")
     inputs = CNN.make_inputs({"batch": 4}, "float32", seed=7)
     arranged = channels_last.arrange(inputs)
     change = contiguous.prepare(inputs)() - inputs[2]
-    assert wrongness(CNN, arranged, arranged[2] + change) > 100 * CNN.tolerance("float32")
+    most = 100 * CNN.tolerance("float32")
+    assert wrongness(CNN, arranged, arranged[2] + change) > most
+    for factor in (0.0, -1.0, 0.99, math.nan):  # none, away from the minimum, a bit too small
+        assert not wrongness(CNN, inputs, inputs[2] + factor * change) <= most
 
 
 class Convolutions(TorchDispatchMode):
@@ -151,14 +147,6 @@ def test_cudnn_searches_for_every_convolution_there_and_back(workload):
         assert ("convolution_backward.default" in convolutions.searching) is (workload is CNN)
         assert set.union(*convolutions.searching.values()) == {True}
         assert not torch.backends.cudnn.benchmark
-
-
-@pytest.mark.parametrize("factor", [0.0, -1.0, 0.99, math.nan])
-def test_wrong_update_is_found_out(factor):
-    """None, away from the minimum, a bit too small, and no number."""
-    inputs = CNN.make_inputs({"batch": 4}, "float32", seed=7)
-    change = CNN.implementations[0].prepare(inputs)() - inputs[2]
-    assert not wrongness(CNN, inputs, inputs[2] + factor * change) <= 100 * CNN.tolerance("float32")
 
 
 def test_step_leaves_its_inputs_and_goes_on_learning():
@@ -196,71 +184,53 @@ def test_reference_agrees_with_finite_differences():
     assert slope == pytest.approx((change @ direction).item() / training.LEARNING_RATE, rel=1e-5)
 
 
-def test_batches_hold_few_images_each_with_its_label():
-    images, labels, _ = CNN.make_inputs({"batch": 20}, "float32", seed=7)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_batches_hold_few_images_each_with_its_label_and_weights_in_float32(dtype):
+    images, labels, weights = CNN.make_inputs({"batch": 20}, dtype, seed=7)
     assert labels.tolist() == sorted(5 * [0, 1, 2, 3])
     assert torch.equal(images[0], images[4])
     assert not torch.equal(images[0], images[5])
-
-
-def test_bfloat16_keeps_float32_weights():
-    images, _, weights = CNN.make_inputs({"batch": 2}, "bfloat16", seed=7)
-    assert (images.dtype, weights.dtype) == (torch.bfloat16, torch.float32)
-
-
-def test_bytes_leave_activations_out():
-    """In training as in inference: images, and weights and momentum read and written."""
-    assert CNN.bytes_moved({"batch": 1}, "float32") == 3 * 32 * 32 * 4 + 8 + 4 * 4 * 113_738
-    assert INFERENCE.bytes_moved({"batch": 1}, "float32") == 4 * (
-        3 * 224 * 224 + 25_557_032 + 2 * 26_560 + 1000
-    )
+    assert (images.dtype, weights.dtype) == (getattr(torch, dtype), torch.float32)
 
 
 def test_a_row_says_how_many_images_a_second():
-    rows = {}
-    for workload, parameters in ((CNN, {"batch": 3}), (WORKLOADS["sort"], {"size": 9})):
-        bench = bench_here(RowLimits(samples=10, max_seconds=0.05))
-        rows[workload.name] = Row(workload, parameters, "float32").measure(bench)
-    row = rows["cnn_training_step"]
-    assert (row.items, rows["sort"].items) == (3, None)
+    bench = bench_here(RowLimits(samples=10, max_seconds=0.05))
+    row = Row(CNN, {"batch": 3}, "float32").measure(bench)
+    assert row.items == 3
     samples = {"samples_seconds": (0.5, 0.5), "status": MeasurementStatus.MEASURED}
-    row = row.model_copy(update=samples)
-    assert "median 500 ms (6 images/s), middle half" in describe(row)
+    assert "median 500 ms (6 images/s), middle half" in describe(row.model_copy(update=samples))
     assert INFERENCE.items({"batch": 4}) == TRAINING.items({"batch": 4}) == 4
+    assert WORKLOADS["sort"].items({"size": 9}) is None
 
 
-def test_memory_needs_are_upper_bounds_of_what_inputs_take():
+def test_memory_needs_are_upper_bounds_and_bytes_leave_activations_out():
     for workload in (CNN, INFERENCE, TRAINING):
         for implementation in workload.implementations:
             for dtype in implementation.dtypes:
                 needed = implementation.working_set_bytes({"batch": 8}, dtype)
                 inputs = workload.input_bytes({"batch": 8}, dtype)
                 assert needed > inputs + workload.output_bytes({"batch": 8}, dtype)
+    # In training as in inference: images, and weights and momentum read and written.
+    assert CNN.bytes_moved({"batch": 1}, "float32") == 3 * 32 * 32 * 4 + 8 + 4 * 4 * 113_738
+    assert INFERENCE.bytes_moved({"batch": 1}, "float32") == 4 * (
+        3 * 224 * 224 + 25_557_032 + 2 * 26_560 + 1000
+    )
 
 
 @pytest.mark.usefixtures("cuda")
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_replays_of_a_captured_step_train_like_the_step_itself(dtype):
     """The steps of the warm-up are undone, momentum included."""
-    workload = CNN
-    inputs = workload.make_inputs({"batch": 4}, dtype, seed=5)
+    inputs = CNN.make_inputs({"batch": 4}, dtype, seed=5)
     weights = []
-    for step in (SgdStep(workload), GraphedSgdStep(SgdStep(workload))):
+    for step in (SgdStep(CNN), GraphedSgdStep(SgdStep(CNN))):
         on_device = tuple(tensor.cuda() for tensor in step.arrange(inputs))
-        with measuring_state(workload, dtype):
+        with measuring_state(CNN, dtype):
             call = step.prepare(on_device)
             weights.append([call().cpu().clone() for _ in range(3)])
     for plain, captured in zip(*weights, strict=True):
         assert torch.allclose(plain, captured, rtol=1e-3, atol=1e-5)
     assert not torch.equal(weights[0][0], weights[0][2])
-
-
-def test_float16_is_trained_on_tensor_cores_alone():
-    step = SgdStep(CNN)
-    assert step.refusal("cpu", "float16") == (
-        "training in float16 requires tensor cores; measure bfloat16 on the CPU instead"
-    )
-    assert step.refusal("cuda", "float16") is None
 
 
 @pytest.mark.parametrize("name", ["cnn_training_step", "resnet50_inference"])
@@ -283,7 +253,10 @@ def test_networks_can_be_compiled_as_one_graph(monkeypatch, small_images, name):
     assert wrongness(workload, inputs, output) <= workload.tolerance("float32")
 
 
-def test_compiling_is_for_long_rows_on_cuda_alone(monkeypatch):
+def test_float16_is_for_tensor_cores_and_compiling_for_long_rows_on_cuda_alone(monkeypatch):
+    step = SgdStep(CNN)
+    refused = "training in float16 requires tensor cores; measure bfloat16 on the CPU instead"
+    assert [step.refusal(device, "float16") for device in ("cpu", "cuda")] == [refused, None]
     monkeypatch.setattr(triton_filters, "missing", lambda: None)
     step = CompiledSgdStep(CNN)
     assert step.refusal("cpu", "float32") == "torch channels-last, compiled does not run on cpu"

@@ -93,24 +93,17 @@ def loops_of(function):
 def test_no_two_values_of_a_loop_start_as_one():
     """Triton's compiler makes one value of names bound to one tensor; its interpreter does not."""
     seen = 0
-    for function in ast.walk(ast.parse(KERNELS.read_text())):
-        if not isinstance(function, ast.FunctionDef):
-            continue
+    functions = ast.walk(ast.parse(KERNELS.read_text()))
+    for function in (node for node in functions if isinstance(node, ast.FunctionDef)):
         for loop, before in loops_of(function):
-            changed = {node.id for node in ast.walk(loop) if is_written(node)}
-            starts = [node for node in before if isinstance(node, ast.Assign)]
-            shared = [
-                ast.unparse(node)
-                for node in starts
-                if isinstance(node.value, ast.Name) and node.targets[0].id in changed
-            ]
-            assert not shared, f"{function.name}: give each a tensor of its own: {shared}"
+            names = [node for node in ast.walk(loop) if isinstance(node, ast.Name)]
+            changed = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            for start in before:
+                if isinstance(start, ast.Assign) and isinstance(start.value, ast.Name):
+                    name = start.targets[0].id
+                    assert name not in changed, f"{function.name}: give {name} a tensor of its own"
             seen += 1
     assert seen == 2
-
-
-def is_written(node):
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 @pytest.mark.parametrize("kind", WORKLOADS)
@@ -139,12 +132,9 @@ def test_a_filter_refuses_what_it_can_not_do(kind, monkeypatch):
     assert refusal("cuda", "float32") is None
 
 
-def test_a_filter_needs_its_input_and_output_only():
+def test_a_filter_needs_its_input_channels_first_and_output_only():
     parameters = {"size": 100, "batch": 2}
     needed = TritonSobel().working_set_bytes(parameters, "float16")
     assert needed == 2 * images.batch_bytes(parameters, "float16")
-
-
-def test_channels_come_first():
     batch = torch.zeros(1, 3, 8, 8).contiguous(memory_format=torch.channels_last)
     assert TritonSobel().arrange((batch,))[0].is_contiguous()

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from batchmark_job.workloads.support import triton_stub
+from tests.builders.files import finished
 from tests.paths import ROOT
 
 BUILD = ROOT / "job_container" / "build_triton_stub.py"
@@ -34,28 +35,22 @@ def cache(tmp_path, monkeypatch):
     return folder
 
 
-def test_it_is_copied_to_where_triton_looks(cache):
+def test_it_is_copied_once_to_where_triton_looks_where_there_is_one(cache, tmp_path, monkeypatch):
+    monkeypatch.delenv("BATCHMARK_TRITON_STUB")
+    triton_stub.install()
+    assert not cache.exists()
+    monkeypatch.setenv("BATCHMARK_TRITON_STUB", str(tmp_path / "image"))
+    triton_stub.install.cache_clear()
     triton_stub.install()
     (copy,) = cache.rglob("*.so")
     assert copy == cache / "A-KEY" / "cuda_utils.so"
     assert copy.read_bytes() == b"compiled"
     assert copy.stat().st_mode & 0o777 == 0o644
     assert list(copy.parent.iterdir()) == [copy]
-
-
-def test_what_lies_there_stays(cache):
-    """Another process may have it loaded."""
-    mine = cache / "A-KEY" / "cuda_utils.so"
-    mine.parent.mkdir(parents=True)
-    mine.write_bytes(b"mine")
+    copy.write_bytes(b"mine")  # another process may have it loaded
+    triton_stub.install.cache_clear()
     triton_stub.install()
-    assert mine.read_bytes() == b"mine"
-
-
-def test_without_one_nothing_is_copied(cache, monkeypatch):
-    monkeypatch.delenv("BATCHMARK_TRITON_STUB")
-    triton_stub.install()
-    assert not cache.exists()
+    assert copy.read_bytes() == b"mine"
 
 
 @needs_triton_and_gcc
@@ -69,16 +64,9 @@ def test_the_build_finds_its_stub_again(tmp_path):
 @needs_triton_and_gcc
 def test_a_stub_that_triton_would_not_find_ends_the_build(tmp_path):
     """As where `file` is installed later: its answer is in Triton's key."""
-    other = tmp_path / "sitecustomize.py"
-    other.write_text(
-        "import os, platform\nplatform.architecture = lambda: (str(os.getpid()), '')\n"
-    )
-    finished = subprocess.run(
-        [sys.executable, str(BUILD), str(tmp_path / "stub")],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 1
-    assert "/no/compiler" in finished.stderr
+    others = "import os, platform\nplatform.architecture = lambda: (str(os.getpid()), '')\n"
+    (tmp_path / "sitecustomize.py").write_text(others)
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    ended = finished(sys.executable, str(BUILD), str(tmp_path / "stub"), env=env)
+    assert ended.returncode == 1
+    assert "/no/compiler" in ended.stderr

@@ -8,12 +8,14 @@ import torch
 from batchmark_job.workloads.support.work_sharing import share_out
 
 
-def test_every_task_is_done_once_per_call():
+def test_every_task_is_done_once_per_call_by_no_more_workers_than_there_are():
     done = []
     call = share_out(range(100), [done.append] * 3)
     call()
     call()
     assert sorted(done) == sorted([*range(100), *range(100)])
+    share_out([1], [done.append] * 4)()
+    assert done[200:] == [1]
 
 
 def test_workers_work_at_the_same_time_and_in_one_thread_each():
@@ -34,19 +36,11 @@ def test_workers_work_at_the_same_time_and_in_one_thread_each():
     assert all(len(set(own)) == 1 for own in threads)
 
 
-def test_no_more_workers_than_tasks():
-    done = []
-    share_out([1], [done.append] * 4)()
-    assert done == [1]
-
-
-def test_each_thread_computes_alone():
+def test_each_thread_computes_alone_and_an_error_reaches_the_caller():
     counts = []
     share_out(range(2), [lambda _: counts.append(torch.get_num_threads())] * 2)()
     assert counts == [1, 1]
 
-
-def test_an_error_reaches_the_caller():
     def work(task):
         if task == 5:
             raise ValueError("task 5 is broken")

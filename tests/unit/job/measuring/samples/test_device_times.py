@@ -14,9 +14,8 @@ from batchmark_job.workloads.matmul import TorchMatmul
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 
 
-def product(size=64):
-    left, right = (torch.rand(size, size, device="cuda") for _ in range(2))
-    return left, right
+def product():
+    return tuple(torch.rand(2, 64, 64, device="cuda"))
 
 
 @pytest.mark.usefixtures("cuda")

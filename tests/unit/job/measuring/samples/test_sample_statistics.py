@@ -25,11 +25,6 @@ UNIMODAL = {
 }
 
 
-def two_modes(rng, share, distance, n):
-    centres = np.where(rng.random(n) < share, 1 + distance, 1.0)
-    return list(rng.normal(centres, 0.02))
-
-
 @pytest.mark.parametrize("count", [6, 7, 10, 17, 50, 301, 1000])
 def test_ranks_cover_the_median_as_the_binomial_says(count):
     interval = median_interval(range(1, count + 1))
@@ -49,26 +44,25 @@ def test_interval_holds_the_true_median(name, cases):
     assert held >= 0.93 * cases
 
 
-def test_five_samples_have_no_interval():
+def test_an_interval_is_relative_to_the_median_and_needs_six_samples():
     assert median_interval([1.0] * 5) is None
-
-
-def test_half_width_is_relative_to_the_median():
     interval = median_interval([8.0, 9.0, 10.0, 10.0, 11.0, 14.0])
     assert interval == (10.0, 8.0, 14.0)
     assert interval.relative_half_width == pytest.approx(0.3)
 
 
-def test_outliers_are_told_by_their_index_on_both_sides():
-    samples = [1.0, 1.01, 0.99, 1.02, 0.98, 3.0, 1.0, 0.2]
-    assert outliers(samples) == (5, 7)
-
-
 @pytest.mark.parametrize(
-    ("far", "found"), [(1.049, ()), (1.051, (20,)), (0.951, ()), (0.949, (20,))]
+    ("samples", "found"),
+    [
+        ([1.0, 1.01, 0.99, 1.02, 0.98, 3.0, 1.0, 0.2], (5, 7)),
+        ([1.0] * 20 + [1.049], ()),  # a small departure of tight samples
+        ([1.0] * 20 + [1.051], (20,)),
+        ([1.0] * 20 + [0.951], ()),
+        ([1.0] * 20 + [0.949], (20,)),
+    ],
 )
-def test_small_departures_of_tight_samples_are_no_outliers(far, found):
-    assert outliers([1.0] * 20 + [far]) == found
+def test_outliers_are_told_by_their_index_on_both_sides(samples, found):
+    assert outliers(samples) == found
 
 
 @pytest.mark.parametrize(("deviations", "found"), [(4.9, ()), (5.1, (0,))])
@@ -91,23 +85,17 @@ def test_one_mode_is_hardly_ever_taken_for_two(name, count, cases):
 @pytest.mark.parametrize(("share", "distance"), [(0.5, 0.2), (0.2, 0.2), (0.15, 1.0)])
 def test_two_modes_are_found(share, distance, cases):
     rng = np.random.default_rng(3)
-    found = sum(bool(multimodal(two_modes(rng, share, distance, 200))) for _ in range(cases))
+    centres = np.where(rng.random((cases, 200)) < share, 1 + distance, 1.0)
+    found = sum(bool(multimodal(list(samples))) for samples in rng.normal(centres, 0.02))
     assert found >= 0.95 * cases
 
 
-def test_modes_closer_than_a_few_percent_do_not_matter():
+def test_what_is_no_second_mode():
     rng = np.random.default_rng(4)
-    samples = rng.normal(np.where(rng.random(500) < 0.5, 1.03, 1.0), 0.001)
-    assert multimodal(list(samples)) is False
-
-
-def test_ticks_of_the_timer_are_no_modes():
-    rng = np.random.default_rng(5)
+    close = rng.normal(np.where(rng.random(500) < 0.5, 1.03, 1.0), 0.001)
+    assert multimodal(list(close)) is False
     ticks = np.round(rng.normal(10, 0.5, 400) * 2) / 2
-    assert multimodal(list(ticks), resolution=0.5) is False
-
-
-def test_few_samples_can_not_show_modes():
+    assert multimodal(list(ticks), resolution=0.5) is False, "the timer's ticks are none"
     assert multimodal([1.0] * 9 + [2.0] * 10) is None
     assert multimodal([0.001] * 10 + [0.002] * 10) is True
 
@@ -118,11 +106,8 @@ def test_a_trend_is_drift(count):
     rising = np.linspace(1, 1.5, count) * rng.normal(1, 0.01, count)
     assert drift(list(rising)) is not None
     assert drift(list(rising[::-1])) is not None
-
-
-def test_a_small_drift_is_none():
-    assert drift([1.0] * 50 + [1.09] * 50) is None
-    assert drift([1.0, 2.0, 3.0]) is None
+    small = [1.0] * (count // 2) + [1.09] * (count // 2)
+    assert drift(small) is drift([1.0, 2.0, 3.0]) is None
 
 
 @CASES

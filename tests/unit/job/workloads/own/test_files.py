@@ -48,30 +48,45 @@ def write(tmp_path, monkeypatch):
     return to_folder
 
 
-def run(tmp_path, *arguments, code=0):
-    """The document of a job that ends with this code."""
+@pytest.fixture
+def run(tmp_path):
+    """Gives the document of a job that ends with this code."""
     output = tmp_path / "result.json"
     limits = ("--samples", "10", "--max-seconds", "0.05", "--threads", "1", "--no-ceilings")
     place = ("--device", "cpu", "--output", str(output))
-    assert main(["run", *arguments, *limits, *place]) == code
-    return parse_document(output.read_bytes())
+
+    def runs(*arguments, code=0):
+        assert main(["run", *arguments, *limits, *place]) == code
+        return parse_document(output.read_bytes())
+
+    return runs
 
 
-def test_the_documented_example_is_short_and_runs(tmp_path):
+@pytest.fixture
+def rows(write, run):
+    """Gives the rows of a job that measures a workload of this text."""
+
+    def measured(text, *arguments, code=0):
+        write(text)
+        return run("--workload", "mine", *arguments, code=code).measurements
+
+    return measured
+
+
+def test_the_documented_example_is_short_and_runs(run):
     assert len(EXAMPLE.read_text().splitlines()) <= 30
-    document = run(tmp_path, "--workload", "softmax", "--axis", "rows=50,60")
-    assert [row.parameters for row in document.measurements] == [
-        {"rows": rows, "columns": 1000} for rows in (50, 60)
-    ]
-    for row in document.measurements:
+    measured = run("--workload", "softmax", "--axis", "rows=50,60").measurements
+    for row, count in zip(measured, (50, 60), strict=True):
+        assert row.parameters == {"rows": count, "columns": 1000}
         assert row.status in {MeasurementStatus.MEASURED, MeasurementStatus.UNSETTLED}
         assert row.implementation.name == "own code"
         assert len(row.implementation.version) == 12
         assert 0 < row.correctness.relative_error < 1e-6
         assert row.flops is None
-        assert row.bytes_moved == 2 * row.parameters["rows"] * 1000 * 4
+        assert row.bytes_moved == 2 * count * 1000 * 4
 
 
+NUMPY_OUTPUT = "numbers[order] * 2"
 BY_NUMPY = """
 import numpy as np
 AXES = {"size": (3, 5)}
@@ -87,20 +102,18 @@ def reference(numbers, order):
 """
 
 
-def test_the_cpu_s_code_may_be_numpy_s_and_the_gpu_s_torch_s(write, tmp_path):
-    write(BY_NUMPY)
-    (row, _) = run(tmp_path, "--workload", "mine", "--axis", "size=3,5").measurements
+@pytest.mark.parametrize("output", [NUMPY_OUTPUT, "numbers.sum()"], ids=["array", "scalar"])
+def test_the_cpu_s_code_may_be_numpy_s_and_the_gpu_s_torch_s(output, write, rows):
+    (row, _) = rows(BY_NUMPY.replace(NUMPY_OUTPUT, output), "--axis", "size=3,5")
     assert row.implementation.name == "own NumPy code"
     assert row.correctness.relative_error < 1e-6
     workload = find_workload("mine")
     assert [each.name for each in workload.implementations_for("cuda")] == ["own code"]
     assert [each.name for each in workload.implementations_for("cpu")] == ["own NumPy code"]
-
-
-def test_numpy_and_torch_are_rivals_on_the_cpu(write, tmp_path):
-    write(BY_NUMPY.replace("def step_cuda", "def step"))
-    row = run(tmp_path, "--workload", "mine").measurements[0]
+    row, *_ = rows(BY_NUMPY.replace("def step_cuda", "def step"))  # for both: rivals on the CPU
     assert {trial.implementation.name for trial in row.trials} == {"own code", "own NumPy code"}
+    write(BY_NUMPY.replace("def step_cpu", "def another"))
+    assert not find_workload("mine").implementations_for("cpu")
 
 
 @pytest.mark.filterwarnings("ignore:__array_wrap__")  # NumPy's, of what is told
@@ -113,24 +126,16 @@ def test_numpy_and_torch_are_rivals_on_the_cpu(write, tmp_path):
         ("numbers[1:]", "numbers[1:]", False),
     ],
 )
-def test_numpy_code_in_step_is_told(step, reference, told, write, tmp_path, capsys):
+def test_numpy_code_in_step_is_told(step, reference, told, rows, capsys):
     text = GOOD.replace("numbers * 2", step, 1).replace("numbers * 2", reference)
-    write(f"import numpy as np\n{text}")
-    row = run(tmp_path, "--workload", "mine").measurements[0]
+    row, *_ = rows(f"import numpy as np\n{text}")
     remark = "step() used NumPy, not torch. NumPy code for the CPU belongs in step_cpu()"
     assert str(row.reason).endswith(remark) == told
     out = capsys.readouterr().out
     assert (f"1 of 1 row {row.status}: {row.reason}\n" in out) == bool(row.reason)
 
 
-def test_a_device_without_code_skips_its_rows(write, tmp_path):
-    write(BY_NUMPY.replace("def step_cpu", "def another"))
-    row = run(tmp_path, "--workload", "mine", code=1).measurements[0]
-    assert row.status is MeasurementStatus.SKIPPED
-    assert row.reason == "mine has no implementation for cpu"
-
-
-def test_the_documented_template_is_a_workload_that_runs(tmp_path, monkeypatch):
+def test_the_documented_template_is_a_workload_that_runs(run, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     made, alone, suite = documented.the_block("mkdir ~/mine && .venv/bin/batchmark-job template")
     documented.typed(made, tmp_path, os.environ, NAME="mine_too")
@@ -138,7 +143,7 @@ def test_the_documented_template_is_a_workload_that_runs(tmp_path, monkeypatch):
         name, path = command.split(" ", 1)[0].split("=")
         monkeypatch.setenv(name, path.replace("~", str(tmp_path)))
         _, *given = documented.arguments(command.replace("NAME", "mine_too"))
-        assert all(row.correctness for row in run(tmp_path, *given).measurements)
+        assert all(row.correctness for row in run(*given).measurements)
 
 
 def test_the_readme_shows_what_there_is():
@@ -157,15 +162,15 @@ def test_suite_own_takes_the_sizes_and_dtypes_of_the_files(write):
     assert {point.dtype for point in find_suite("own").points(["float64"])} == {"float64"}
 
 
-def test_everything_optional_is_used(write, tmp_path):
-    write(
+def test_everything_optional_is_used(rows):
+    text = (
         GOOD.replace("numbers * 2", "numbers.add_(1)", 1).replace("numbers * 2", "numbers + 1")
         + "NEEDS_GRADIENTS = True\nREPEATABLE = False\nTOLERANCE = 0.25\n"
         + "def flops(size):\n    return size\n"
         + "def elements_moved(size):\n    return 3 * size\n"
         + "def elements_held(size):\n    return 10**15 if size > 4 else 100\n"
     )
-    row, too_large = run(tmp_path, "--workload", "mine", "--axis", "size=3,5").measurements
+    row, too_large = rows(text, "--axis", "size=3,5")
     assert (row.flops, row.bytes_moved, row.correctness.tolerance) == (3, 36, 0.25)
     assert too_large.status is MeasurementStatus.SKIPPED
     assert "of host memory" in str(too_large.reason)
@@ -174,45 +179,27 @@ def test_everything_optional_is_used(write, tmp_path):
     assert not workload.repeatable
 
 
+TENSORS = "(step receives torch tensors; NumPy code for the CPU belongs in step_cpu())"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        (
-            "import torch",
-            "import no_such_module",
-            "No module named 'no_such_module' (mine.py, line 2) (install it where the job runs",
-        ),
-        (
-            "numbers * 2",
-            "numbers * 2.001",
-            "if the step can't be more precise, raise the limit in the file, for example TOLERANCE",
-        ),
+        ("import torch", "import no_such_module", "(mine.py, line 2) (install it where the job r"),
+        ("numbers * 2", "numbers * 2.001", "raise the limit in the file, for example TOLERANCE"),
         ("numbers * 2", "numbers / 0", "wrong result: it contains inf"),
         ("numbers * 2", "[1]", "TypeError: step() returned a list; return one torch tensor. NumPy"),
-        (
-            "numbers * 2",
-            "numbers[1:]",
-            "the step returned shape (2,), but reference() returned (3,)",
-        ),
+        ("numbers * 2", "numbers[1:]", "step returned shape (2,), but reference() returned (3,)"),
         ("numbers * 2", "no_such_name", "name 'no_such_name' is not defined (mine.py, line 7)"),
         ("rand(size, dtype=dtype)", "no_such()", "has no attribute 'no_such' (mine.py, line 5)"),
         (
             "return numbers * 2",
             "return helper(numbers)\ndef helper(numbers):\n    return numbers.astype(int)",
-            "'astype' (mine.py, line 9) (step receives torch tensors; NumPy code for the CPU "
-            "belongs in step_cpu())",
+            f"'astype' (mine.py, line 9) {TENSORS}",
         ),
-        (
-            "numbers * 2",
-            "numbers + None",
-            "(mine.py, line 7) (step receives torch tensors; NumPy code",
-        ),
+        ("numbers * 2", "numbers + None", f"(mine.py, line 7) {TENSORS}"),
         (RANDOM, "[1, 2]", "set_up() must return one or more torch tensors in host memory"),
-        (
-            RANDOM,
-            f"({RANDOM}, size)",
-            f"such as {RANDOM}; it returned int; pass a number as an arr",
-        ),
+        (RANDOM, f"({RANDOM}, size)", f"as {RANDOM}; it returned int; pass a number as an arr"),
         (
             RANDOM,
             "__import__('numpy').ones(size).astype(dtype)",
@@ -221,118 +208,90 @@ def test_everything_optional_is_used(write, tmp_path):
         ("numbers * 2", "numbers.mul_(2)", "copy the inputs, or set REPEATABLE = False"),
     ],
 )
-def test_what_goes_wrong_fails_the_row_alone(old, new, reason, write, tmp_path):
-    write(GOOD.replace(old, new, 1))
-    (row,) = run(tmp_path, "--workload", "mine", code=1).measurements
+def test_what_goes_wrong_fails_the_row_alone(old, new, reason, rows):
+    (row,) = rows(GOOD.replace(old, new, 1), code=1)
     assert row.status is MeasurementStatus.FAILED
     assert reason in str(row.reason)
 
 
-def test_step_cpu_may_give_a_numpy_scalar(write, tmp_path):
-    write(BY_NUMPY.replace("numbers[order] * 2", "numbers.sum()"))
-    row = run(tmp_path, "--workload", "mine").measurements[0]
-    assert row.correctness.relative_error < 1e-6
-
-
 @pytest.mark.parametrize(
-    ("output", "reason"),
+    ("output", "kind"),
     [
-        ("np.histogram(numbers)", "returned a tuple; return one NumPy array"),
-        ("None", "returned None; return one NumPy array"),
-        ("list(numbers)", "returned a list; return one NumPy array, for example by np.asarray()"),
-        (
-            "numbers.sum().item()",
-            "returned a float; return one NumPy array, for example by np.asarray()",
-        ),
+        ("np.histogram(numbers)", "a tuple"),
+        ("None", "None"),
+        ("list(numbers)", "a list"),
+        ("numbers.sum().item()", "a float"),
     ],
 )
-def test_step_cpu_gives_one_array(output, reason, write, tmp_path):
-    write(BY_NUMPY.replace("numbers[order] * 2", output, 1))
-    row = run(tmp_path, "--workload", "mine", code=1).measurements[0]
-    assert str(row.reason).endswith(f"TypeError: step_cpu() {reason}")
+def test_step_cpu_gives_one_array(output, kind, rows):
+    row, *_ = rows(BY_NUMPY.replace(NUMPY_OUTPUT, output, 1), code=1)
+    told = f"TypeError: step_cpu() returned {kind}; return one NumPy array"
+    made_by = ", for example by np.asarray()" if kind in {"a list", "a float"} else ""
+    assert str(row.reason).endswith(told + made_by)
+
+
+MADE_AS = "it must be a tuple, such as DTYPES = ("
+A_NUMBER = "it must be a number greater than 0"
+WRONG_LINES = [
+    ('DTYPES = ("float31",)', "DTYPES contains the unknown dtype 'float31'; known: f"),
+    ("DTYPES = 5", f"DTYPES is 5; {MADE_AS}"),
+    ("DTYPES = ()", f"DTYPES is (); {MADE_AS}"),
+    ('DTYPES = "float32"', f"DTYPES is 'float32'; {MADE_AS}"),
+    ('DTYPES = (["float32"], 1)', "DTYPES contains the unknown dtype ['float32'];"),
+    ("TOLERANCE = 0", f"TOLERANCE is 0; {A_NUMBER}, such as 1e-4"),
+    ('TOLERANCE = "1e-4"', f"TOLERANCE is '1e-4'; {A_NUMBER}"),
+    ("TOLERANCE = True", f"TOLERANCE is True; {A_NUMBER}"),
+    ("TOLERANCE = 1e999", f"TOLERANCE is inf; {A_NUMBER}"),
+    ("REPEATABLE = 0", "REPEATABLE is 0; it must be True or False"),
+    ('NEEDS_GRADIENTS = "no"', "NEEDS_GRADIENTS is 'no'; it must be True or False"),
+    ("def flops(rows): return 1", "flops() takes the arguments (rows) instead of (size)"),
+]
+WRONG_CHANGES = [
+    ("step", "stepp", "step() is missing; define step(*inputs), step_cpu(*arrays) or step_cuda(*t"),
+    ("AXES", "SIZES", "AXES is missing; define it, for example as AXES = {"),
+    ("(3, 5)", "(0,)", "AXES maps size to (0,); use whole numbers from 1 to "),
+    ("(3, 5)", "3", "AXES maps size to 3; use a tuple such as (1000,)"),
+    ("(3, 5)", "range(3)", "AXES on line 3 is not a literal; write out its value"),
+    ('{"size": (3, 5)}', '{["a"]: (3, 5)}', "AXES on line 3 is not a literal"),
+    ("dtype, size", "size", "set_up() takes the arguments (size) instead of (dtype, size)"),
+    ("set_up", "setup", "(there is setup(): rename it?)"),
+    ("def step", "def steps", "(there is steps(): rename it?)"),
+]
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("def step(:", "it is not valid Python: "),
-        (
-            GOOD.replace("step", "stepp"),
-            "step() is missing; define step(*inputs), step_cpu(*arrays) or step_cuda(*tensors)",
-        ),
-        (GOOD.replace("AXES", "SIZES"), "AXES is missing; define it, for example as AXES = {"),
-        (GOOD.replace("(3, 5)", "(0,)"), "AXES maps size to (0,); use whole numbers from 1 to "),
-        (GOOD.replace("(3, 5)", "3"), "AXES maps size to 3; use a tuple such as (1000,)"),
-        (
-            GOOD.replace("(3, 5)", "range(3)"),
-            "AXES on line 3 is not a literal; write out its value",
-        ),
-        (
-            GOOD.replace('{"size": (3, 5)}', '{["a"]: (3, 5)}'),
-            "AXES on line 3 is not a literal; write out its value",
-        ),
-        (GOOD + 'DTYPES = ("float31",)', "DTYPES contains the unknown dtype 'float31'; known: f"),
-        (GOOD + "DTYPES = 5", "DTYPES is 5; it must be a tuple, such as DTYPES = ("),
-        (GOOD + "DTYPES = ()", "DTYPES is (); it must be a tuple, such as DTYPES = ("),
-        (GOOD + 'DTYPES = "float32"', "DTYPES is 'float32'; it must be a tuple"),
-        (GOOD + 'DTYPES = (["float32"], 1)', "DTYPES contains the unknown dtype ['float32'];"),
-        (
-            GOOD + "TOLERANCE = 0",
-            "TOLERANCE is 0; it must be a number greater than 0, such as 1e-4",
-        ),
-        (GOOD + 'TOLERANCE = "1e-4"', "TOLERANCE is '1e-4'; it must be a number greater than 0"),
-        (GOOD + "TOLERANCE = True", "TOLERANCE is True; it must be a number greater than 0"),
-        (GOOD + "TOLERANCE = 1e999", "TOLERANCE is inf; it must be a number greater than 0"),
-        (GOOD + "REPEATABLE = 0", "REPEATABLE is 0; it must be True or False"),
-        (GOOD + 'NEEDS_GRADIENTS = "no"', "NEEDS_GRADIENTS is 'no'; it must be True or False"),
-        (
-            GOOD.replace("dtype, size", "size"),
-            "set_up() takes the arguments (size) instead of (dtype, size)",
-        ),
-        (
-            GOOD + "def flops(rows): return 1",
-            "flops() takes the arguments (rows) instead of (size)",
-        ),
-        (GOOD.replace("set_up", "setup"), "(there is setup(): rename it?)"),
-        (GOOD.replace("def step", "def steps"), "(there is steps(): rename it?)"),
+        *((f"{GOOD}{line}", problem) for line, problem in WRONG_LINES),
+        *((GOOD.replace(old, new), problem) for old, new, problem in WRONG_CHANGES),
     ],
 )
 def test_a_broken_file_gives_one_line(text, problem, write, capsys):
     path = write(text)
     for arguments in (["--workload", "mine"], ["--suite", "own"]):
-        assert main(["run", *arguments, "--output", "/dev/null"]) == 2
+        assert main(["run", *arguments, "--output", f"{path}.json"]) == 2
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"batchmark-job: error: your workload {path} can't be used: ")
         assert problem in line
-    assert main(["list"]) == 0
-    assert "workload mine: your workload" in capsys.readouterr().out
 
 
-def test_a_file_that_cannot_be_read_gives_one_line(write, capsys):
-    path = write(GOOD)
-    path.unlink()
-    path.mkdir()
-    assert main(["run", "--workload", "mine", "--output", "/dev/null"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith(f"your workload {path} can't be used: it can't be read: Is a directory")
-
-
-def test_annotated_constants_count(write):
-    write(GOOD.replace("AXES =", "AXES: dict =") + "TOLERANCE: float = 0.5\nDTYPES: tuple\n")
+def test_annotated_constants_count_and_a_dataclass_with_postponed_annotations_works(rows):
+    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    text += GOOD.replace("AXES =", "AXES: dict =") + "TOLERANCE: float = 0.5\nDTYPES: tuple\n"
+    row, *_ = rows(text + "@dataclass\nclass Model:\n    width: int = 1\n")
+    assert row.status in {"measured", "unsettled"}
     workload = find_workload("mine")
     assert [(axis.name, axis.default) for axis in workload.axes] == [("size", 3)]
     assert workload.tolerance("float32") == 0.5
 
 
-def test_a_file_runs_once_in_a_process(write, tmp_path):
+def test_a_file_runs_once_in_a_process_until_it_is_changed(write, tmp_path):
     log = tmp_path / "log"
     write(GOOD + f"with open({str(log)!r}, 'a') as log:\n    print('ran', file=log)\n")
     for size in (3, 4, 5):
         find_workload("mine").make_inputs({"size": size}, "float32", 0)
     assert log.read_text() == "ran\n"
-
-
-def test_a_changed_file_is_another_workload(write):
     write(GOOD)
     before = find_workload("mine")
     assert find_workload("mine") is before
@@ -341,69 +300,63 @@ def test_a_changed_file_is_another_workload(write):
     assert before.repeatable
 
 
-def test_a_dataclass_with_postponed_annotations_works(write, tmp_path):
-    text = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
-    write(text + GOOD + "@dataclass\nclass Model:\n    width: int = 1\n")
-    (row, *_) = run(tmp_path, "--workload", "mine").measurements
-    assert row.status in {"measured", "unsettled"}
-
-
 @pytest.mark.parametrize(
     ("name", "result"),
     [("flops", "-size"), ("elements_moved", "float('nan')"), ("elements_held", "'many'")],
 )
-def test_a_count_that_is_none_fails_its_rows(name, result, write, tmp_path):
-    write(GOOD + f"def {name}(size):\n    return {result} if size == 3 else size * 1.5\n")
-    sizes = ("--axis", "size=3,5")
-    failed, measured = run(tmp_path, "--workload", "mine", *sizes, code=1).measurements
+def test_a_count_that_is_none_fails_its_rows(name, result, rows):
+    text = GOOD + f"def {name}(size):\n    return {result} if size == 3 else size * 1.5\n"
+    failed, measured = rows(text, "--axis", "size=3,5", code=1)
     assert failed.status is MeasurementStatus.FAILED
     assert f"ValueError: {name}() returned " in str(failed.reason)
     assert "return 0 or a positive number" in str(failed.reason)
     assert measured.correctness is not None
 
 
-def test_all_problems_are_told_at_once(write):
+def test_all_problems_of_all_files_are_told_at_once(write):
     write("x = 1")
     with pytest.raises(InputError) as raised:
         find_workload("mine")
     for name in ("AXES", "set_up()", "step()", "reference()"):
         assert f"{name} is missing" in str(raised.value)
+    paths = [write("def step(:", name) for name in ("one.py", "two.py")]
+    folder = write(GOOD).with_name("folder")
+    folder.with_suffix(".py").mkdir()
+    with pytest.raises(InputError) as raised:
+        find_suite("own")
+    for path in paths:
+        assert f"your workload {path} can't be used: " in str(raised.value)
+    assert f"{folder}.py can't be used: it can't be read: Is a directory" in str(raised.value)
 
 
 def test_a_broken_file_breaks_nothing_else(write, capsys):
-    write("def step(:")
+    broken = write("def step(:")
     write(GOOD, "other.py")
     assert find_workload("other").name == "other"
     assert all(suite.points() for suite in SUITES.values())
     assert main(["list"]) == 0
     out = capsys.readouterr().out
     assert "workload other: " in out
+    assert f"workload mine: your workload {broken} can't be used: " in out
     assert "(mine.py, line 1)" in out
 
 
-def test_a_name_that_is_taken_is_refused(write):
-    write(GOOD, "matmul.py")
-    assert main(["run", "--workload", "matmul", "--axis", "size=2", "--output", "/dev/null"]) == 2
+def test_a_name_that_is_taken_or_that_no_option_can_hold_is_refused(write):
+    given = ("--axis", "size=2", "--output", f"{write(GOOD, 'matmul.py')}.json")
+    assert main(["run", "--workload", "matmul", *given]) == 2
     with pytest.raises(InputError, match="matmul is a built-in workload; rename the file"):
         find_suite("own")
     assert find_workload("matmul").summary == "product of two size x size matrices"
-
-
-def test_a_name_no_option_can_hold_is_refused(write):
     write(GOOD, "My-Work.py")
-    with pytest.raises(
-        InputError, match="its name can only contain a-z, 0-9 and _, and must start with a letter"
-    ):
+    allowed = "its name can only contain a-z, 0-9 and _, and must start with a letter"
+    with pytest.raises(InputError, match=allowed):
         find_workload("My-Work")
 
 
-def test_a_folder_that_is_not_there_is_told(monkeypatch):
+def test_a_folder_that_is_not_there_is_told_and_an_empty_one_named_alone(monkeypatch, tmp_path):
     monkeypatch.setenv("BATCHMARK_WORKLOADS", "/no/such/folder")
     with pytest.raises(InputError, match="BATCHMARK_WORKLOADS is '/no/such/folder', which is no"):
         find_suite("own")
-
-
-def test_an_empty_folder_is_named_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("BATCHMARK_WORKLOADS", str(tmp_path))
     with pytest.raises(InputError) as raised:
         find_suite("own")
@@ -416,15 +369,6 @@ def test_an_unknown_name_shows_own_ones_too(write):
         message = rf"unknown workload '{name}'{said}; known: matmul, .*mine"
         with pytest.raises(InputError, match=message):
             find_workload(name)
-
-
-def test_suite_own_names_all_files_that_cant_be_used(write):
-    paths = [write("def step(:", name) for name in ("one.py", "two.py")]
-    write(GOOD)
-    with pytest.raises(InputError) as raised:
-        find_suite("own")
-    for path in paths:
-        assert f"your workload {path} can't be used: " in str(raised.value)
 
 
 def test_where_no_row_has_figures_the_machine_s_rates_are_not_measured(write, tmp_path):
