@@ -89,7 +89,9 @@ def test_an_interrupt_at_any_step_destroys(scripted, interrupted, how):
     assert scripted.taken[-3:] == ["destroy", "nothing left", "tell"]
     state = State.of(scripted.home)
     assert state.kept.over
-    assert state.outcomes["job"].seen == "the check was interrupted before this step"
+    left_out = state.outcomes["job"]
+    assert left_out.seen == "the check was interrupted before this step"
+    assert (left_out.status, left_out.passes, left_out.seconds) == ("not checked", False, 0)
 
 
 def test_a_closed_terminal_does_not_keep_it_from_destroying(scripted, monkeypatch):
@@ -204,13 +206,16 @@ def test_an_image_is_pulled_before_anything_is_made(in_aws, monkeypatch):
     assert in_aws.taken == []
 
 
-def test_what_another_check_left_is_refused(scripted):
-    scripted.left.append("s3 batchmark-check-results")
+def test_what_another_check_left_is_refused_unless_it_is_only_listed(scripted):
+    scripted.left[:] = ["s3 batchmark-check-results"]
     with pytest.raises(
         LaptopError, match=r"contains resources from a check .* s3 batchmark-check-results"
     ):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []
+    scripted.left[:] = ["arn:aws:sns:us-east-1:123456789012:batchmark-check-alerts"]
+    command.aws_check(order(), scripted.folder)
+    assert scripted.taken
 
 
 def test_what_goes_on_has_the_parts_that_it_began_with(scripted, monkeypatch):
@@ -230,17 +235,10 @@ def test_a_program_that_a_part_needs_is_named(monkeypatch):
         command.refuse_without_programs(PARTS.values())
 
 
-def test_what_an_ended_check_is_only_listed_with_is_not_in_the_way(scripted):
-    scripted.left.append("arn:aws:sns:us-east-1:123456789012:batchmark-check-alerts")
-    command.aws_check(order(), scripted.folder)
-    assert scripted.taken
-
-
-def refused(_):
-    raise ClientError({"Error": {"Code": "AccessDenied", "Message": "tag:GetResources"}}, "Get")
-
-
 def test_what_can_not_be_looked_for_at_the_end_is_not_begun(scripted, monkeypatch):
+    def refused(_):
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "tag:GetResources"}}, "Get")
+
     monkeypatch.setattr(command, "leftovers", refused)
     with pytest.raises(LaptopError, match=r"can't search the account .* tag:GetResources"):
         command.aws_check(order(), scripted.folder)
@@ -258,22 +256,19 @@ def test_a_profile_or_region_that_there_is_not_is_refused(scripted, monkeypatch,
         command.aws_check(CheckOptions(None), scripted.folder)
 
 
-def test_nobody_is_asked_where_nobody_is(scripted, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
-    with pytest.raises(LaptopError, match="YES=yes"):
-        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
-
-
-@pytest.mark.parametrize(("answer", "taken"), [("y", 5), ("", 0), ("no", 0)])
-def test_it_asks_once(scripted, monkeypatch, answer, taken):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+@pytest.mark.parametrize(
+    ("answer", "refusal"),
+    [("y", None), ("", "nothing was created"), ("no", "nothing was created"), (None, "YES=yes")],
+)
+def test_it_asks_once_where_somebody_is(scripted, monkeypatch, answer, refusal):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: answer is not None))
     monkeypatch.setattr("builtins.input", lambda _: answer)
-    if taken:
-        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
-    else:
-        with pytest.raises(LaptopError, match="nothing was created"):
+    if refusal:
+        with pytest.raises(LaptopError, match=refusal):
             command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
-    assert len(scripted.taken) == taken
+    else:
+        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
+    assert len(scripted.taken) == (0 if refusal else 5)
 
 
 @pytest.mark.parametrize(

@@ -14,55 +14,33 @@ from laptop.aws_check.step import StepError
 from laptop.errors import LaptopError
 from laptop.stack import REGION
 
-KEYS = {"AWS_ACCESS_KEY_ID": "ASIATEST", "AWS_SECRET_ACCESS_KEY": "secret"}
-TEMPORARY = KEYS | {"AWS_SESSION_TOKEN": "token"}
 
-
-@pytest.fixture
-def said(monkeypatch, tmp_path):
-    """What is said of credentials in these variables, found as AWS clients find them."""
+def test_of_fixed_credentials_the_end_counts_as_far_as_it_is_known(monkeypatch, tmp_path):
+    """They are found in the environment as AWS clients find them."""
     for name in ("AWS_PROFILE", *EnvProvider.TOKENS, EnvProvider.EXPIRY_TIME):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
 
-    def told(variables):
+    def said(**variables):
         for name, value in variables.items():
-            monkeypatch.setenv(name, value)
+            monkeypatch.setenv(f"AWS_{name}", value)
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(region_name=REGION))
         lines = []
         refuse_ending(lines.append)
         return lines
 
-    return told
-
-
-def ending_in(hours):
-    end = datetime.now(UTC) + timedelta(hours=hours)
-    return TEMPORARY | {"AWS_CREDENTIAL_EXPIRATION": end.isoformat()}
-
-
-def test_keys_of_a_user_have_no_end(said):
-    assert said(KEYS) == []
-
-
-def test_temporary_ones_whose_end_nobody_knows_are_warned_of(said):
-    (warning,) = said(TEMPORARY)
+    assert said(ACCESS_KEY_ID="ASIATEST", SECRET_ACCESS_KEY="secret") == [], "a user's"
+    (warning,) = said(SESSION_TOKEN="token")
     assert "warning: nothing says when these temporary credentials expire" in warning
     assert "a check may take 3 hours" in warning
     assert "set AWS_CREDENTIAL_EXPIRATION to have that checked" in warning
     assert "set AWS_PROFILE=NAME and unset AWS_ACCESS_KEY_ID" in warning
-
-
-def test_fixed_ones_that_last_tell_their_end(said):
-    lasting = ending_in(hours=3.5)
-    assert said(lasting) == [f"the credentials expire at {lasting['AWS_CREDENTIAL_EXPIRATION']}"]
-
-
-def test_fixed_ones_that_end_too_soon_are_refused(said):
+    lasting, ending = ((datetime.now(UTC) + timedelta(hours=h)).isoformat() for h in (3.5, 2.5))
+    assert said(CREDENTIAL_EXPIRATION=lasting) == [f"the credentials expire at {lasting}"]
     with pytest.raises(
         LaptopError, match=r"expire at 2.*, and a check may take 3 hours: use a profile"
     ):
-        said(ending_in(hours=2.5))
+        said(CREDENTIAL_EXPIRATION=ending)
 
 
 @pytest.mark.parametrize("method", ["assume-role", "sso", "custom-process", "iam-role"])

@@ -3,7 +3,7 @@
 import pytest
 
 from laptop.aws_check.state import State
-from laptop.aws_check.step import NotCheckedError, Seen, Step, StepError, not_run, take
+from laptop.aws_check.step import NotCheckedError, Seen, Step, StepError, take
 from laptop.errors import LaptopError
 
 
@@ -97,11 +97,6 @@ def test_going_on_takes_again_what_failed_and_what_has_ended(state):
     step.taken.clear()
     take(steps, State.of(state.folder), lambda _: None)
     assert step.taken == ["b", "c", "airflow"]
-
-
-def test_a_step_left_out_says_why(state):
-    outcome = not_run(Scripted()("a"), "the check was interrupted before this step")
-    assert (outcome.status, outcome.passes, outcome.seconds) == ("not checked", False, 0)
 
 
 def test_a_state_that_cannot_be_read_is_named(tmp_path):
