@@ -13,6 +13,7 @@ from laptop.aws_check import engine as engine_module
 from laptop.aws_check.step import NotCheckedError, StepError
 from laptop.aws_check.steps import image
 from laptop.errors import LaptopError
+from tests.builders.files import program
 from tests.paths import ROOT
 
 REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
@@ -48,10 +49,7 @@ def publish(monkeypatch, tmp_path):
     """In place of publish.sh a script of these lines."""
 
     def written(*lines):
-        script = tmp_path / "publish.sh"
-        script.write_text("\n".join(["#!/bin/sh", *lines]))
-        script.chmod(0o700)
-        monkeypatch.setattr(image, "PUBLISH", script)
+        monkeypatch.setattr(image, "PUBLISH", program(tmp_path / "publish.sh", "\n".join(lines)))
 
     return written
 

@@ -205,14 +205,10 @@ def received(clients, *texts):
         clients.answer("sqs", "delete_message", {})
 
 
-def test_a_message_names_the_failing_job(check_of, clients, monkeypatch):
+def test_a_message_names_the_failing_job_or_what_came_is_told(check_of, clients, monkeypatch):
     monkeypatch.setattr(jobs, "list_jobs", lambda *_: [{"jobId": "0a1b"}])
     received(clients, "an alarm", "job 0a1b failed")
     assert jobs.message(check_of()).text == "it names the job; 2 messages in all"
-
-
-def test_without_a_message_it_says_what_came(check_of, clients, monkeypatch):
-    monkeypatch.setattr(jobs, "list_jobs", lambda *_: [{"jobId": "0a1b"}])
     monkeypatch.setattr(jobs, "MESSAGE_SECONDS", -1)
     received(clients, "an alarm")
     with pytest.raises(StepError, match="1 message, but none about the job"):
@@ -232,16 +228,13 @@ def test_an_inbox_takes_messages_of_the_topic_alone(check_of, clients):
     clients.assert_all_was_asked()
 
 
-def test_a_local_cloud_has_no_hosts_to_wait_for(check_of):
-    with pytest.raises(NotCheckedError):
-        jobs.down_to_zero(check_of(on_aws=False))
-
-
-def test_hosts_that_stay_are_named(check_of, monkeypatch):
+def test_hosts_that_stay_are_named_but_a_local_cloud_has_none_to_wait_for(check_of, monkeypatch):
     monkeypatch.setattr(jobs, "hosts", lambda _: ["instance i-1"])
     monkeypatch.setattr(jobs, "EMPTY_SECONDS", -1)
     with pytest.raises(StepError, match="instance i-1 are still there"):
         jobs.down_to_zero(check_of())
+    with pytest.raises(NotCheckedError):
+        jobs.down_to_zero(check_of(on_aws=False))
 
 
 def test_neither_events_nor_an_earlier_check_count_as_telemetry(check_of, clients):

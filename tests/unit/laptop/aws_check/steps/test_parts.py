@@ -11,6 +11,7 @@ from laptop.aws_check.steps import parts
 from laptop.aws_check.steps.local_airflow import Run
 from laptop.aws_check.steps.sequence import steps_of
 from laptop.stack import STACKS
+from tests.builders import clusters
 
 ROLE = "arn:aws:iam::123456789012:role/batchmark-check-airflow"
 STACK_STEPS = {"multi_node": parts.apply_nodes, "eks": parts.apply_eks}
@@ -85,33 +86,14 @@ def test_a_run_leaves_a_document(check_of, monkeypatch, documents):
         assert error.value.usd == 0.25
 
 
-CLUSTER = {
-    "schema_version": 1,
-    "name": NAME,
-    "region": "us-east-1",
-    "cluster": "batchmark-check-gpu-sharing",
-    "node_group": "gpu",
-    "namespace": "gpu-demo",
-    "service_account": "benchmark",
-    "image": "image",
-    "target": "g4dn.xlarge-eks",
-    "instance_type": "g4dn.xlarge",
-    "gpus": 1,
-    "vcpus": 4,
-    "memory_mib": 16384,
-    "replicas_per_gpu": 2,
-    "sharing_folder": "/var/lib/batchmark/sharing",
-    "timeout_seconds": 600,
-}
-
-
 @pytest.mark.parametrize("group", ["ACTIVE", "CREATE_FAILED"])
 def test_a_cluster_and_its_node_group_are_active(check_of, clients, group):
-    parameter = {"Parameter": {"Value": json.dumps(CLUSTER)}}
+    cluster = clusters.published(name=NAME)
+    parameter = {"Parameter": {"Value": cluster.model_dump_json()}}
     clients.answer("ssm", "get_parameter", parameter, {"Name": f"{VARIABLES}/batchmark_eks"})
-    cluster = {"cluster": {"status": "ACTIVE", "version": "1.36"}}
-    clients.answer("eks", "describe_cluster", cluster, {"name": CLUSTER["cluster"]})
-    asked = {"clusterName": CLUSTER["cluster"], "nodegroupName": "gpu"}
+    active = {"cluster": {"status": "ACTIVE", "version": "1.36"}}
+    clients.answer("eks", "describe_cluster", active, {"name": cluster.cluster})
+    asked = {"clusterName": cluster.cluster, "nodegroupName": cluster.node_group}
     clients.answer("eks", "describe_nodegroup", {"nodegroup": {"status": group}}, asked)
     if group == "ACTIVE":
         assert parts.cluster_active(check_of()).text.startswith("Kubernetes 1.36: cluster ACTIVE")
