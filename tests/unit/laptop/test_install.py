@@ -40,19 +40,19 @@ def test_pip_takes_over_where_uv_fails(commands, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"), [("PIP_INDEX_URL", "https://packages.example"), ("PIP_NO_INDEX", "1")]
+    ("setting", "value", "asked"),
+    [
+        ("PIP_INDEX_URL", "https://packages.example", ["pip"]),
+        ("PIP_NO_INDEX", "1", ["pip"]),
+        ("PIP_EXTRA_INDEX_URL", "https://packages.example", ["uv", "pip"]),  # beside PyPI
+    ],
 )
 def test_an_index_that_only_pip_knows_is_asked_by_pip(
-    monkeypatch, commands, tmp_path, setting, value
+    monkeypatch, commands, tmp_path, setting, value, asked
 ):
     monkeypatch.setenv(setting, value)
     install.install_locked(sys.executable, tmp_path / "lock.txt")
-    assert tools(commands) == ["pip"]
-
-
-def test_an_index_beside_pypi_is_no_reason_for_pip(monkeypatch):
-    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://packages.example")
-    assert not install.has_own_index(sys.executable)
+    assert tools(commands) == asked
 
 
 def test_settings_that_pip_can_not_read_are_an_error(monkeypatch, tmp_path):

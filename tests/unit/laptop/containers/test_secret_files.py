@@ -26,11 +26,6 @@ def contents(folder):
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_only_the_owner_gets_at_files_that_any_container_may_read(folder):
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o644}
-
-
 def test_no_two_deployments_share_a_secret(folder, tmp_path):
     make_missing(tmp_path / "other", database_is_there=False)
     ours, theirs = contents(folder), contents(tmp_path / "other")
@@ -47,7 +42,11 @@ def test_what_is_there_stays(folder):
     assert after == before
 
 
-def test_each_has_the_form_that_its_reader_wants(folder):
+def test_each_has_the_form_that_its_reader_wants_and_only_the_owner_gets_at_it(folder):
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o644}, (
+        "any container may read it"
+    )
     made = contents(folder)
     Fernet(made["fernet_key"])
     url = make_url(made["sql_alchemy_conn"])
@@ -99,23 +98,19 @@ def test_what_one_user_logs_another_of_the_group_may_add_to():
 
 class TestAwsCredentials:
     def test_keys_of_the_environment_become_a_file(self, tmp_path):
+        """A container gets at it whatever the caller's umask."""
         env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}
-        found, user = aws_folder(tmp_path / "secrets", env)
-        assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700
+        before = os.umask(0o077)
+        try:
+            found, user = aws_folder(tmp_path / "secrets", env)
+        finally:
+            os.umask(before)
+        paths = (found.parent, found, found / "credentials")
+        assert [stat.S_IMODE(path.stat().st_mode) for path in paths] == [0o700, 0o755, 0o644]
         assert (found / "credentials").read_text() == (
             "[default]\naws_access_key_id = a\naws_secret_access_key = s\naws_session_token = t\n"
         )
         assert user == "10001:10001"
-
-    def test_a_container_gets_at_the_file_whatever_the_callers_umask(self, tmp_path):
-        before = os.umask(0o077)
-        try:
-            keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}
-            found, _ = aws_folder(tmp_path / "secrets", keys)
-        finally:
-            os.umask(before)
-        modes = [stat.S_IMODE(path.stat().st_mode) for path in (found, found / "credentials")]
-        assert modes == [0o755, 0o644]
 
     def test_the_callers_folder_is_read_as_the_caller(self, tmp_path, monkeypatch):
         monkeypatch.setattr(secret_files.os, "getuid", lambda: 1234)

@@ -1,5 +1,7 @@
 """Own jobs of a file: what is refused before anything starts, and how large their pool is."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from laptop.errors import LaptopError
@@ -17,48 +19,31 @@ from laptop.stack import PROFILE
 from tests.builders.files import program
 
 JOB = {"command": ["python", "convert.py"], "vcpus": None, "memory_mib": None}
-JOBS = {"convert": JOB}
-PROGRAMS = ["python", "sh", "./convert.sh", "{folder}/convert.sh", "Ref::program"]
 
 
 @pytest.fixture
-def evaluated(monkeypatch):
-    """What Terraform is asked, which it answers with `jobs`."""
-    asked = []
-
-    class AskedTerraform:
-        jobs = JOBS
-
-        def __init__(self, stack_dir, **_):
-            pass
-
-        def evaluate(self, expression, var_files):
-            asked.append((expression, var_files))
-            return self.jobs
-
-    monkeypatch.setattr(jobs_file, "Terraform", AskedTerraform)
+def evaluate(monkeypatch):
+    """What Terraform is asked, which it answers with one job."""
+    terraform = Mock()
+    terraform.return_value.evaluate.return_value = {"convert": JOB}
+    monkeypatch.setattr(jobs_file, "Terraform", terraform)
     monkeypatch.setattr(jobs_file, "init_one_at_a_time", lambda _: None)
-    asked.append(AskedTerraform)
-    return asked
+    return terraform.return_value.evaluate
 
 
-def test_a_files_own_jobs_are_those_that_terraform_reads_for_the_laptops_targets(
-    tmp_path, evaluated
+def test_own_jobs_are_those_that_terraform_reads_of_a_file_for_the_laptops_targets(
+    tmp_path, evaluate
 ):
-    file = tmp_path / "job.tfvars"
-    file.touch()
-    assert read_own_jobs(file) == {"convert": JOB}
-    assert evaluated[1:] == [(jobs_file.OWN_JOBS, [file, PROFILE])]
-
-
-def test_a_file_that_is_missing_or_has_no_own_job_is_named(tmp_path, evaluated):
     file = tmp_path / "job.tfvars"
     with pytest.raises(LaptopError, match=f"{file} does not exist: JOBS= must name"):
         read_own_jobs(file)
     with pytest.raises(LaptopError, match="does not exist"):
         read_own_jobs(tmp_path)
+    evaluate.assert_not_called()
     file.touch()
-    evaluated[0].jobs = {}
+    assert read_own_jobs(file) == {"convert": JOB}
+    evaluate.assert_called_once_with(jobs_file.OWN_JOBS, [file, PROFILE])
+    evaluate.return_value = {}
     with pytest.raises(LaptopError, match=rf"{file} does not set own_jobs: see docs/own-jobs\.md"):
         read_own_jobs(file)
 
@@ -84,7 +69,9 @@ def test_on_the_laptop_a_job_runs_on_its_targets_with_all_that_they_have():
     assert only_on_aws(here) == []
 
 
-@pytest.mark.parametrize("word", PROGRAMS)
+@pytest.mark.parametrize(
+    "word", ["python", "sh", "./convert.sh", "{folder}/convert.sh", "Ref::program"]
+)
 def test_a_program_that_is_here_may_start(tmp_path, word):
     program(tmp_path / "convert.sh", "")
     command = [word.format(folder=tmp_path), "Ref::size"]
