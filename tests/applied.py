@@ -4,8 +4,6 @@ It is kept in build/ for as long as nothing that it is made of changes. What the
 names no port and no folder, so a copy may run anywhere.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import shutil

@@ -1,7 +1,5 @@
 """Airflow's pages, as users have them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import quote

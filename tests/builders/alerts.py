@@ -1,9 +1,6 @@
 """Builders of changes, alerts and messages for the tests of alerts."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from batchmark.changes.alerts.merging import merge
 from batchmark.changes.alerts.outbox import Delivery, RunMessage
@@ -49,7 +46,7 @@ def point(
 def change(*points, **fields):
     points = points or (point(),)
     kinds = WORSE if points[0].worse else BETTER
-    values: dict[str, Any] = {
+    values = {
         "kind": kinds[points[0].metric],
         "points": points,
         "environment": False,
@@ -88,7 +85,7 @@ def merged(
 
 
 def message(run="run-30", channels=("sns",), **fields):
-    values: dict[str, Any] = {
+    values = {
         "run_id": run,
         "created_at": NOW,
         "subject": "Batchmark lab: 1 slower",

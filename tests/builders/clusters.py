@@ -1,7 +1,5 @@
 """A cluster as the EKS stack publishes it, and as its manifests make it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from batchmark.core.clusters.cluster import Cluster as Published

@@ -1,7 +1,5 @@
 """One engine for all tests here, and the images they run; without an engine all are skipped."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

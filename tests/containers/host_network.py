@@ -1,7 +1,5 @@
 """The machine's network: what is free before an engine starts, and what it adds."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """What lies in an image's layers that must not: secrets, and what only its build needed."""
 
-from __future__ import annotations
-
 import re
 import tarfile
 from collections.abc import Iterator

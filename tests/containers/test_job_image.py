@@ -1,7 +1,5 @@
 """The slim job image, built from the unchanged Dockerfile: what it does and what it lacks."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -9,7 +7,6 @@ import subprocess
 import tarfile
 from contextlib import contextmanager
 from pathlib import PurePosixPath
-from typing import Any
 
 import pytest
 
@@ -63,8 +60,7 @@ def started(engine, image, *command, **settings):
 
 @pytest.fixture(scope="module")
 def configuration(engine, job_image):
-    found: dict[str, Any] = engine.images.get(job_image).attrs
-    return found
+    return engine.images.get(job_image).attrs
 
 
 def test_it_measures_on_a_read_only_root_without_any_capability(run):

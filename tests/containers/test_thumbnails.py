@@ -1,7 +1,5 @@
 """The example of an own job, built from its unchanged Dockerfile, below the script as process 1."""
 
-from __future__ import annotations
-
 import secrets
 
 import pytest

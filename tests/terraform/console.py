@@ -1,7 +1,5 @@
 """What Terraform makes of an expression."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A booting instance that scripts run on: a root of its own, beside stand-ins for its programs."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

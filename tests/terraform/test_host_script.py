@@ -1,7 +1,5 @@
 """What Batch instances run at boot, run: in a root of its own, beside stand-ins for the host."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from functools import cache

@@ -1,7 +1,5 @@
 """How a node of a multi-node job mounts its file system at boot, beside stand-ins for the host."""
 
-from __future__ import annotations
-
 import base64
 import os
 import shlex

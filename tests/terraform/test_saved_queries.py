@@ -1,7 +1,5 @@
 """Athena's saved queries, each run by DuckDB over a history with known answers."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from typing import Any
@@ -27,7 +25,7 @@ DUCKDB_TYPES = {
     "boolean": "BOOLEAN",
     "timestamp": "TIMESTAMP",
 }
-LAPTOP: dict[str, Any] = {
+LAPTOP = {
     **GPU,
     "instance_type": None,
     "actual_device": "cpu",

@@ -1,7 +1,5 @@
 """The optional stacks: roots of their own, each tested like the core stack."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -32,16 +32,14 @@ BENCHMARKS = (
 )
 
 
-def test_every_file_imports(dag_bag):
+def test_every_file_imports_and_has_one_dag_named_after_it(dag_bag):
     assert dag_bag.import_errors == {}
-
-
-def test_one_dag_per_file_named_after_it(dag_bag):
     assert set(dag_bag.dags) == {path.stem for path in FILES}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_dag_states_what_a_user_needs(dag_bag, path):
+def test_a_dag_states_what_a_user_needs_in_a_thin_file(dag_bag, path):
+    assert len(path.read_text().splitlines()) <= 100
     dag = dag_bag.dags[path.stem]
     assert dag.doc_md, "doc_md is what the UI shows on top"
     assert "batchmark" in dag.tags
@@ -51,11 +49,6 @@ def test_dag_states_what_a_user_needs(dag_bag, path):
         param = dag.params.get_param(name)
         assert param.description, f"param {name} has no description"
         param.resolve()
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_dag_file_is_thin(path):
-    assert len(path.read_text().splitlines()) <= 100
 
 
 def assert_order(dag, *lines):
@@ -98,11 +91,6 @@ def test_the_docs_list_every_dag_with_its_name_and_the_fields_of_its_form(dag_ba
     listed = {dag_id: (name, re.findall(r"`(\w+)`", fields)) for name, dag_id, fields in rows}
     dags = dag_bag.dags.items()
     assert listed == {dag_id: (dag.dag_display_name, list(dag.params)) for dag_id, dag in dags}
-
-
-def test_each_form_explains_its_fields(dag_bag):
-    for dag in dag_bag.dags.values():
-        assert [name for name in dag.params if not dag.params.get_param(name).description] == []
 
 
 @pytest.mark.parametrize("dag_id", BENCHMARKS)

@@ -57,10 +57,6 @@ def instructions(path, word):
     return re.findall(rf"^{word}\s+(.+)$", read(path), re.MULTILINE)
 
 
-def compose():
-    return yaml.safe_load(read("docker-compose.yaml"))
-
-
 def test_base_images_are_pinned_by_tag_and_digest():
     found = base_images()
 
@@ -69,7 +65,9 @@ def test_base_images_are_pinned_by_tag_and_digest():
 
 
 @pytest.mark.parametrize("dockerfile", DOCKERFILES)
-def test_dockerfiles_start_from_the_base_images_and_nothing_else(dockerfile):
+def test_dockerfiles_take_from_the_base_images_and_nothing_else(dockerfile):
+    text = read(dockerfile)
+    assert not re.search(r"^#\s*syntax\s*=", text, re.MULTILINE), "a frontend from a registry"
     defaults = dict(
         word.split("=", 1) for word in instructions(dockerfile, "ARG") if "_IMAGE=" in word
     )
@@ -82,50 +80,30 @@ def test_dockerfiles_start_from_the_base_images_and_nothing_else(dockerfile):
         known = argument.group(1) in defaults if argument else image in stages | {"scratch"}
         assert known, f"{dockerfile}: FROM {image} is neither pinned nor a stage above it"
         stages.update(rest[1:2])
-
-
-@pytest.mark.parametrize("dockerfile", DOCKERFILES)
-def test_files_from_elsewhere_come_from_a_stage(dockerfile):
-    """COPY --from an image would be a base image that nothing pins."""
-    stages = {name for line in instructions(dockerfile, "FROM") for name in line.split()[2:3]}
-    sources = re.findall(r"(?:--from=|,from=)([\w./:@${}-]+)", read(dockerfile))
+    # COPY --from an image would be a base image that nothing pins.
+    sources = re.findall(r"(?:--from=|,from=)([\w./:@${}-]+)", text)
     assert [source for source in sources if source not in stages] == []
 
 
-def test_a_dockerfile_needs_no_frontend_from_a_registry():
-    for dockerfile in DOCKERFILES:
-        assert not re.search(r"^#\s*syntax\s*=", read(dockerfile), re.MULTILINE), dockerfile
-
-
-def test_the_compose_file_repeats_the_base_images():
-    repeated = dict(
-        re.findall(r"\$\{([A-Z]+_IMAGE):-([^}]+@sha256:[0-9a-f]+)\}", read("docker-compose.yaml"))
-    )
-
+def test_services_of_the_compose_file_run_an_image_of_ours_or_a_base_image():
+    text = read("docker-compose.yaml")
+    repeated = dict(re.findall(r"\$\{([A-Z]+_IMAGE):-([^}]+@sha256:[0-9a-f]+)\}", text))
     assert repeated["POSTGRES_IMAGE"] == base_images()["POSTGRES_IMAGE"]
     assert repeated == {name: base_images()[name] for name in repeated}
-
-
-def test_every_service_runs_an_image_of_ours_or_a_pinned_one():
-    for name, service in compose()["services"].items():
+    for name, service in yaml.safe_load(text)["services"].items():
         image = re.sub(r"\$\{\w+:-(.*)\}$", r"\1", service["image"])
         assert PINNED.fullmatch(image) or image.startswith("batchmark-airflow:"), (name, image)
 
 
-def test_our_images_version_in_the_compose_file_is_the_projects():
-    version = tomllib.loads(read("pyproject.toml"))["project"]["version"]
-
-    named = set(re.findall(r"\$\{BATCHMARK_VERSION:-([^}]+)\}", read("docker-compose.yaml")))
-    assert named == {version}
-
-
-def test_the_wheels_have_the_projects_version_and_what_they_need_is_locked():
+def test_images_and_wheels_have_the_projects_version_and_what_wheels_need_is_locked():
     project = tomllib.loads(read("pyproject.toml"))["project"]
     plugins, job = (
         tomllib.loads(read(f"{folder}/pyproject.toml"))["project"]
         for folder in ("plugins", "job_container")
     )
-    assert {plugins["version"], job["version"]} == {project["version"]}
+    named = re.findall(r"\$\{BATCHMARK_VERSION:-([^}]+)\}", read("docker-compose.yaml"))
+    assert {plugins["version"], job["version"], *named} == {project["version"]}
+    assert named
     assert plugins["dependencies"][0] == f"batchmark-job=={project['version']}"
     assert {*job["dependencies"]} <= wanted("job_container/requirements.in")
     assert {*plugins["dependencies"][1:]} <= locked("requirements.txt").keys()
@@ -196,28 +174,17 @@ def test_the_images_python_is_the_one_that_everything_is_locked_for():
     assert f"--python-version {tag} " in read("Makefile")
     assert project["tool"]["mypy"]["python_version"] == tag
     assert project["project"]["requires-python"].startswith(f">={tag}")
+    postgres = re.search(r"postgres:(\d+)", base_images()["POSTGRES_IMAGE"]).group(1)
+    assert f"postgresql-{postgres}" in read("tests/containers/stand_ins.py")
 
 
-def test_postgres_of_the_tests_is_the_pinned_major():
-    major = re.search(r"postgres:(\d+)", base_images()["POSTGRES_IMAGE"]).group(1)
-
-    assert f"postgresql-{major}" in read("tests/containers/stand_ins.py")
-
-
-def test_the_gpu_lock_is_the_cpu_lock_and_cuda():
+def test_the_gpu_lock_is_the_cpu_lock_and_cuda_with_the_torch_of_both():
     cpu, gpu = (pins(f"job_container/requirements{kind}.txt") for kind in ("", "-gpu"))
     assert cpu.items() <= gpu.items()
     added = gpu.keys() - cpu.keys()
     assert {"torch", "triton", "nvidia-cublas"} <= added
     assert all(name.startswith(("nvidia-", "cuda-", "triton", "torch")) for name in added), added
-
-
-def test_torch_of_the_cpu_variant_is_the_gpu_variants():
-    wanted = pins("job_container/requirements.in")["torch"]
-    assert wanted == pins("job_container/requirements-gpu.txt")["torch"]
-
-
-def test_what_builds_the_job_image_is_locked():
+    assert pins("job_container/requirements.in")["torch"] == gpu["torch"]
     assert {"cyclonedx-bom", "uv"} <= pins("job_container/requirements-build.txt").keys()
 
 
