@@ -4,14 +4,12 @@ import json
 
 import pytest
 
-from local_cloud.batch.running.docker_runtime import JOB
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
 from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import DEAF, FOR_EVER, addresses, containers_of, run_nodes, start
+from tests.containers.jobs import FOR_EVER, addresses, containers_of, run_nodes, start
 from tests.waiting import wait_for
 
-MIB = 2**20
 NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
 
 
@@ -32,11 +30,6 @@ def submit(cloud):
         return cloud.submit(definition, **(job or {}))
 
     return submitted
-
-
-def inspected(client, job_id):
-    (container,) = client.containers.list(filters={"label": f"{JOB}={job_id}"})
-    return container.attrs
 
 
 def test_exit_codes(cloud, submit):
@@ -187,44 +180,6 @@ print("first", pathlib.Path("/proc/1/comm").read_text().strip())
     ]
 
 
-def test_limits_are_the_engines(cloud, submit, client):
-    job_id = submit(
-        FOR_EVER,
-        memory=96,
-        privileged=True,
-        linuxParameters={"maxSwap": 32, "devices": [{"hostPath": "/dev/null"}]},
-    )
-    cloud.wait_for(job_id, "RUNNING")
-    host = inspected(client, job_id)["HostConfig"]
-    assert (host["Memory"], host["CpuShares"]) == (96 * MIB, 1024)
-    assert host["MemorySwap"] in (128 * MIB, -1)  # -1: this kernel counts no swap
-    assert host["Privileged"] is True
-    assert host["NetworkMode"] == "host"
-    cloud.batch.terminate_job(jobId=job_id, reason="seen")
-    cloud.finish(job_id)
-
-
-def test_folders_of_the_engine_and_fresh_volumes(cloud, submit, tmp_path):
-    (tmp_path / "in").write_text("brought along")
-    program = """
-import pathlib
-print(pathlib.Path("/data/in").read_text())
-for folder in ("/data", "/fresh"):
-    try:
-        pathlib.Path(folder, "out").write_text("x")
-        print("written")
-    except OSError as error:
-        print(error.strerror)
-"""
-    volumes = [{"name": "data", "host": {"sourcePath": str(tmp_path)}}, {"name": "fresh"}]
-    mount_points = [
-        {"sourceVolume": "data", "containerPath": "/data", "readOnly": True},
-        {"sourceVolume": "fresh", "containerPath": "/fresh"},
-    ]
-    job_id = submit(program, volumes=volumes, mountPoints=mount_points)
-    assert cloud.output(job_id) == ["brought along", "Read-only file system", "written"]
-
-
 @pytest.mark.parametrize(
     ("program", "container", "error", "word"),
     [
@@ -239,14 +194,6 @@ def test_what_the_engine_refuses_cannot_start(cloud, submit, program, container,
     assert job["container"]["reason"].startswith(f"{error}: Error response from")
     assert word in job["container"]["reason"]
     assert "exitCode" not in job["container"]
-
-
-def test_what_ignores_sigterm_is_killed_after_its_timeout(cloud, submit):
-    timeout = {"timeout": {"attemptDurationSeconds": 1}, "retryStrategy": {"attempts": 3}}
-    job = cloud.finish(submit(DEAF, job=timeout))
-    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
-    assert job["statusReason"] == "Job attempt duration exceeded timeout"
-    assert len(job["attempts"]) == 1
 
 
 def test_terminate_gives_the_job_time_to_clean_up_and_its_lines_come_meanwhile(
@@ -329,12 +276,3 @@ def test_a_command_killed_from_outside(cloud, submit, client, faults, with_init)
     assert faults.get(f"/_faults/jobs/{job_id}").json()["pids"] == []
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
     assert "reason" not in job["container"]
-
-
-def test_a_host_may_be_lost(cloud, submit, faults):
-    faults.post(
-        "/_faults", json={"kind": "spot_interruption", "notice_seconds": 0, "shutdown_seconds": 0}
-    )
-    job = cloud.finish(submit(FOR_EVER))
-    assert job["statusReason"].startswith("Host EC2 (instance i-")
-    assert "exitCode" not in job["container"]
