@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -292,24 +293,19 @@ def test_a_run_whose_jobs_failed_shows_its_report_and_each_failure_once(
     job = build_job("g4dn.xlarge", [])
     job = job.model_copy(update={"ending": Ending.of("exit code 3", ["boom\x07"])})
     failed = report_of(build_run(job, job.model_copy(update={"job_id": "other"})))
-    told = []
-
-    def run(stack, *_):
-        raise FailedRunError(in_short(failed.failed, failed.lost), failed)
-
+    error = FailedRunError(in_short(failed.failed, failed.lost), failed)
+    stopped = Mock()
     monkeypatch.setattr(demo, "Stack", StartedStack)
-    monkeypatch.setattr(demo, "run_benchmark", run)
+    monkeypatch.setattr(demo, "run_benchmark", Mock(side_effect=error))
     with pytest.raises(LaptopError) as raised:
-        demo.run_once(
-            tmp_path / "demo", "dag", {}, Clock(), after=lambda _: told.append("is stopped")
-        )
+        demo.run_once(tmp_path / "demo", "dag", {}, Clock(), after=stopped)
     boom = "boom\N{SYMBOL FOR BELL}"
     assert str(raised.value) == f"2 jobs on g4dn.xlarge failed: exit code 3: {boom}"
     out = capsys.readouterr().out
     assert "What failed\n2 jobs on g4dn.xlarge failed: exit code 3.\n" in out
     assert f"report: {tmp_path}/demo/report.html" in out
     assert not out.rstrip().endswith("done")
-    assert told == ["is stopped"]
+    stopped.assert_called_once()
 
 
 SHARED = ["g4dn.xlarge", "g4dn.2xlarge-shared"]

@@ -1,6 +1,6 @@
 """Whose credentials these are."""
 
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -46,11 +46,9 @@ def test_without_credentials_it_says_what_to_give(clients):
         find_account(clients, "us-east-1")
 
 
-def test_fixed_credentials_that_have_ended_are_told(monkeypatch):
-    def still_expired():
-        raise RuntimeError("Credentials were refreshed, but they are still expired.")
-
-    sts = SimpleNamespace(get_caller_identity=still_expired)
+def test_fixed_credentials_that_have_ended_are_told():
+    sts = Mock()
+    sts.get_caller_identity.side_effect = RuntimeError("they are still expired.")
     with pytest.raises(LaptopError, match=r"still expired.* AWS_PROFILE=NAME"):
         find_account(lambda _: sts, "us-east-1")
 

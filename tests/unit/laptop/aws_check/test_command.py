@@ -4,6 +4,7 @@ import shlex
 import signal
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -44,20 +45,13 @@ def scripted(monkeypatch, tmp_path):
         again = does is script.ends
         return [Step(name, "fine", lambda name=name: look(name), again=again) for name in does]
 
-    check = {"terraform": SimpleNamespace(check=lambda: None), "copy_terraform": lambda: None}
     monkeypatch.setattr(command, "find_account", lambda *_: ACCOUNT)
     monkeypatch.setattr(command, "prices_of", lambda *_: load_prices())
     monkeypatch.setattr(command, "leftovers", lambda _: script.left)
     monkeypatch.setattr(command, "steps_of", lambda _: steps(script.steps))
     monkeypatch.setattr(command, "end_steps", lambda _: steps(script.ends))
     monkeypatch.setattr(command, "tell", lambda *_: script.taken.append("tell"))
-    monkeypatch.setattr(
-        command,
-        "Check",
-        lambda **given: SimpleNamespace(
-            **given, **check, processes=SimpleNamespace(stop=lambda: None)
-        ),
-    )
+    monkeypatch.setattr(command, "Check", Mock)
     return script
 
 
@@ -95,10 +89,7 @@ def test_an_interrupt_at_any_step_destroys(scripted, interrupted, how):
 
 
 def test_a_closed_terminal_does_not_keep_it_from_destroying(scripted, monkeypatch):
-    def gone(*_):
-        raise BrokenPipeError
-
-    monkeypatch.setattr(command.Clock, "say", gone)
+    monkeypatch.setattr(command.Clock, "say", Mock(side_effect=BrokenPipeError))
     command.aws_check(order(), scripted.folder)
     assert State.of(scripted.home).kept.over
 
@@ -184,23 +175,20 @@ def test_credentials_that_end_too_soon_are_refused_before_it_asks(in_aws, monkey
 
 
 def test_without_its_image_a_check_is_refused_before_it_asks(in_aws, monkeypatch):
-    def refuse(image):
-        raise LaptopError(f"no Docker engine answers, for {image}")
-
+    refuse = Mock(side_effect=LaptopError("no Docker engine answers"))
     monkeypatch.setattr(command, "refuse_without_image", refuse)
-    with pytest.raises(LaptopError, match="no Docker engine answers, for job:1"):
+    with pytest.raises(LaptopError, match="no Docker engine answers"):
         command.aws_check(CheckOptions(region="us-east-1", image="job:1"), in_aws.folder)
+    refuse.assert_called_once_with("job:1")
     assert State.of(in_aws.home) is None
 
 
 def test_an_image_is_pulled_before_anything_is_made(in_aws, monkeypatch):
-    def refused(_):
-        raise LaptopError("docker pull failed: denied")
-
     command.aws_check(order(image="job:1"), in_aws.folder)
     assert in_aws.taken[:2] == ["pull job:1", "apply"]
     in_aws.taken.clear()
-    monkeypatch.setattr(command, "pull", refused)
+    denied = LaptopError("docker pull failed: denied")
+    monkeypatch.setattr(command, "pull", Mock(side_effect=denied))
     with pytest.raises(LaptopError, match="docker pull failed"):
         command.aws_check(order(image="job:2"), in_aws.folder)
     assert in_aws.taken == []
@@ -236,10 +224,8 @@ def test_a_program_that_a_part_needs_is_named(monkeypatch):
 
 
 def test_what_can_not_be_looked_for_at_the_end_is_not_begun(scripted, monkeypatch):
-    def refused(_):
-        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "tag:GetResources"}}, "Get")
-
-    monkeypatch.setattr(command, "leftovers", refused)
+    error = ClientError({"Error": {"Code": "AccessDenied", "Message": "tag:GetResources"}}, "Get")
+    monkeypatch.setattr(command, "leftovers", Mock(side_effect=error))
     with pytest.raises(LaptopError, match=r"can't search the account .* tag:GetResources"):
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == []

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -65,17 +66,6 @@ def client_error(code):
     return ClientError({"Error": {"Code": code, "Message": "no"}}, "GetCallerIdentity")
 
 
-def clients_that(error):
-    """STS as it answers while something else fails."""
-
-    def get_caller_identity():
-        if error:
-            raise error
-        return {}
-
-    return lambda _: SimpleNamespace(get_caller_identity=get_caller_identity)
-
-
 @pytest.mark.parametrize(
     ("error", "ended"),
     [
@@ -90,12 +80,11 @@ def clients_that(error):
 )
 @pytest.mark.parametrize("step", [0, 1])
 def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error, ended, step):
-    def fail(_):
-        raise StepError("left: s3 a")
-
-    monkeypatch.setattr(command, "destroy", fail)
-    monkeypatch.setattr(command, "nothing_left", fail)
-    steps = command.end_steps(SimpleNamespace(clients=clients_that(error)))
+    for step_name in ("destroy", "nothing_left"):
+        monkeypatch.setattr(command, step_name, Mock(side_effect=StepError("left: s3 a")))
+    clients = Mock()  # STS as it answers while something else fails
+    clients.return_value.get_caller_identity.side_effect = error
+    steps = command.end_steps(Mock(clients=clients))
     go_on = (
         r"have expired: renew them, then run `make aws-check DESTROY=yes`\. left"
         if ended

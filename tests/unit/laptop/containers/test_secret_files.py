@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import subprocess
+from unittest.mock import Mock
 
 import pytest
 from cryptography.fernet import Fernet
@@ -78,10 +79,7 @@ def test_a_database_whose_password_is_gone_is_reported(folder):
 
 
 def test_a_file_is_never_half_written(folder, monkeypatch):
-    def fails(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(type(folder), "rename", fails)
+    monkeypatch.setattr(type(folder), "rename", Mock(side_effect=OSError("disk full")))
     (folder / "jwt_secret").unlink()
     with pytest.raises(OSError, match="disk full"):
         make_missing(folder, database_is_there=True)

@@ -207,14 +207,11 @@ def test_calls_beyond_its_rights_have_to_be_refused(
 
 def test_an_answer_that_does_not_come_is_no_refusal(airflow, logs, monkeypatch):
     (logs / "attempt=1.log").write_text("fine\n")
-
-    def gone(**_):
-        raise ConnectTimeoutError(endpoint_url="https://aws")
-
-    calls = SimpleNamespace(get_parameter=gone, put_object=gone, submit_job=gone)
-    session = SimpleNamespace(client=lambda _: calls)
+    gone = Mock(side_effect=ConnectTimeoutError(endpoint_url="https://aws"))
+    role = Mock()
+    role.session().client.return_value = Mock(get_parameter=gone, put_object=gone, submit_job=gone)
     found = airflow()
-    monkeypatch.setattr(found, "_role", SimpleNamespace(session=lambda: session))
+    monkeypatch.setattr(found, "_role", role)
     with pytest.raises(StepError, match=f"{READING}: neither allowed nor refused: Connect timeout"):
         found.rights()
 
