@@ -22,5 +22,4 @@ def evaluated(expression, folder, offline) -> Any:
 
 def rendered(template, variables, folder, offline) -> str:
     """A template, with the variables as HCL."""
-    text: str = evaluated(f'templatefile("{template}", {{ {variables} }})', folder, offline)
-    return text
+    return evaluated(f'templatefile("{template}", {{ {variables} }})', folder, offline)

@@ -94,16 +94,14 @@ def test_a_file_system_that_is_being_made_is_waited_for(host, script):
     assert host.calls[-2:] == MOUNTED
 
 
-def test_one_that_is_never_made_is_not_waited_for_for_ever(host, script):
-    answer(host, ID, "CREATING\tNone\tNone")
-    assert_retired(host, host.run(script), SCRIPT, f"{ID} is CREATING")
-    assert host.calls.count("sleep 10") == 89
-
-
-@pytest.mark.parametrize("lifecycle", ["DELETING", "FAILED", "MISCONFIGURED"])
-def test_one_that_is_not_usable_is_not_mounted(host, script, lifecycle):
+@pytest.mark.parametrize(
+    ("lifecycle", "waits"),
+    [("CREATING", 89), *((end, 0) for end in ("DELETING", "FAILED", "MISCONFIGURED"))],
+)
+def test_one_that_is_not_usable_or_never_made_is_not_mounted(host, script, lifecycle, waits):
     answer(host, ID, f"{lifecycle}\tNone\tNone")
     assert_retired(host, host.run(script), SCRIPT, f"{ID} is {lifecycle}")
+    assert host.calls.count("sleep 10") == waits
     assert calls_of(host, "mount") == []
 
 
