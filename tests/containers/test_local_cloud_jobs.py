@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
 from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import FOR_EVER, addresses, containers_of, run_nodes, start
+from tests.containers.jobs import FOR_EVER, containers_of, start
 from tests.waiting import wait_for
 
 NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
@@ -52,21 +51,6 @@ def test_ecs_knows_a_tasks_image(cloud, submit, client):
     known = [each.rpartition("@")[2] for each in image["RepoDigests"]] or [image["Id"]]
     assert container["imageDigest"] in known
     assert "pullStartedAt" not in task
-
-
-def test_output_is_logged_line_by_line(cloud, submit):
-    program = (
-        "import sys\n"
-        "print('first', flush=True)\n"
-        "print('x' * 300_000, flush=True)\n"
-        "print('error', file=sys.stderr, flush=True)\n"
-        "print('without an end', end='')"
-    )
-    lines = cloud.output(submit(program))
-    lines.remove("error")  # the streams may overtake each other, as in AWS; no line is mixed
-    first, *parts, last = lines
-    assert (first, last) == ("first", "without an end")
-    assert [len(part) for part in parts] == [MAX_EVENT_BYTES, 300_000 - MAX_EVENT_BYTES]
 
 
 def test_environment_is_batchs_the_jobs_and_the_images(cloud, submit, client):
@@ -217,44 +201,12 @@ def test_terminate_gives_the_job_time_to_clean_up_and_its_lines_come_meanwhile(
     wait_for(lambda: not containers_of(client, cloud), "removal of its container")
 
 
-def test_without_a_network_nodes_have_addresses_of_the_loopback(cloud):
-    program = """
-import json, os, socket, time, urllib.request
-main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
-metadata = json.load(urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]))
-(own,) = metadata["Networks"][0]["IPv4Addresses"]
-listener = socket.create_server((own, 29400))  # the same port on every node
-if main is None:
-    print(listener.accept()[0].recv(100).decode())
-else:
-    socket.create_connection((main, 29400)).sendall(f"{own} came to {main}".encode())
-    time.sleep(600)
-"""
-    said, nodes = run_nodes(cloud, program, 2)
-    main, child = addresses(nodes)
-    assert said == [f"{child} came to {main}"]
-    assert len({main, child, "127.0.0.1"}) == 3
-
-
 def test_gpus_are_declared_where_the_engine_has_none(cloud, client):
     if "nvidia" in client.info()["Runtimes"]:
         pytest.skip("this engine has GPUs")
     show = ["python", "-c", "import os; print(os.environ['NVIDIA_VISIBLE_DEVICES'])"]
     definition = cloud.define(show, memory=64, gpus=2, container={"image": IMAGE})
     assert cloud.output(cloud.submit(definition)) == ["0,1"]
-
-
-def test_a_job_learns_its_image_from_the_metadata_endpoint(cloud, submit, client):
-    ask = (
-        "import os, urllib.request\n"
-        "url = os.environ['ECS_CONTAINER_METADATA_URI_V4']\n"
-        "for path in ('', '/task'): print(urllib.request.urlopen(url + path).read().decode())"
-    )
-    container, task = map(json.loads, cloud.output(submit(ask)))
-    assert container["ImageID"] == client.images.get(IMAGE).id
-    assert container["Limits"] == {"CPU": 1024, "Memory": 64}
-    assert task["Containers"][0]["DockerId"] == container["DockerId"]
-    assert "PullStartedAt" not in task
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 from datetime import datetime
-from typing import Any
 
 import duckdb
 import hcl2
@@ -34,8 +33,6 @@ LAPTOP = {
     "price_usd_per_hour": None,
     "purchase_option": None,
 }
-
-Row = dict[str, Any]
 
 
 def sql(query):

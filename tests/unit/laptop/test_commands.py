@@ -122,14 +122,16 @@ def stack(tmp_path):
     return StartedStack(folder)
 
 
+LOGIN = {"Airflow": "http://127.0.0.1:8080", "user": "admin", "password": "p", "bucket": "b"}
+
+
 def test_up_says_in_short_lines_what_to_do_next(stack, monkeypatch):
     monkeypatch.chdir(ROOT)
-    login = {"Airflow": "http://127.0.0.1:8080", "user": "admin", "password": "p", "bucket": "b"}
-    (stack.folder / up.LOGIN).write_text(json.dumps(login))
+    (stack.folder / up.LOGIN).write_text(json.dumps(LOGIN))
     airflow, there, history, stop = up._next_steps(stack.folder).splitlines()
     assert airflow == "Airflow: http://127.0.0.1:8080, user admin, password p"
     assert there.startswith("In Airflow, trigger GPU-CPU benchmark;")
-    (stack.folder / up.LOGIN).write_text(json.dumps(login | {"jobs": ["convert", "train"]}))
+    (stack.folder / up.LOGIN).write_text(json.dumps(LOGIN | {"jobs": ["convert", "train"]}))
     _, there, *_ = up._next_steps(stack.folder).splitlines()
     assert there.startswith(
         "In Airflow, trigger Own job benchmark for convert, train, or GPU-CPU benchmark;"
@@ -229,15 +231,14 @@ def test_up_keeps_its_own_jobs_over_down_and_up(tmp_path, monkeypatch, capsys):
 
 
 def test_a_stack_that_is_up_says_how_to_give_it_own_jobs(stack, tmp_path, monkeypatch, capsys):
-    login = {"Airflow": "a", "user": "u", "password": "p", "bucket": "b"}
-    (stack.folder / up.LOGIN).write_text(json.dumps(login))
+    (stack.folder / up.LOGIN).write_text(json.dumps(LOGIN))
     monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
     up.up(8080, stack.folder, tmp_path / "job.tfvars")
     assert capsys.readouterr().out.startswith(
         "already up; to use another JOBS= file, run `make down` first\n"
     )
     up.up(8080, stack.folder)
-    assert capsys.readouterr().out.startswith("already up\nAirflow: a")
+    assert capsys.readouterr().out.startswith("already up\nAirflow: http")
 
 
 def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monkeypatch, capsys):

@@ -37,15 +37,12 @@ def test_the_trigger_form_knows_what_may_share_a_device():
     assert set(SAYS_OF_DISTURBANCES) == set(Disturbance)
 
 
-def test_fewest_steps_have_an_interval():
-    assert SUITES[known_to_airflow.SCALING].limits.minimum_samples == LEAST_STEPS
-
-
 @pytest.mark.parametrize("job_id", ["0f1e-2d3c", "0f1e-2d3c:12", "0f1e-2d3c#0"])
 def test_airflow_looks_for_a_document_under_the_name_that_the_job_gives_it(job_id):
     assert document_name(job_id, 2) == f"{document_prefix(job_id)}2.json"
 
 
-def test_every_measured_row_can_have_an_interval():
+def test_every_measured_row_and_the_fewest_steps_can_have_an_interval():
     assert RowLimits().minimum_samples >= intervals.MINIMUM_SAMPLES
     assert all(s.limits.minimum_samples >= intervals.MINIMUM_SAMPLES for s in SUITES.values())
+    assert SUITES[known_to_airflow.SCALING].limits.minimum_samples == LEAST_STEPS

@@ -3,8 +3,6 @@
 import hashlib
 import json
 import os
-import socket
-import threading
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,6 +15,7 @@ from laptop.containers.backup import backup, read_backup, restore
 from laptop.containers.compose import Deployment, with_published_ports
 from laptop.containers.secret_files import make_missing
 from laptop.errors import LaptopError
+from laptop.processes import free_port
 from tests.builders.files import program
 from tests.stand_ins.moto_account import moto_client
 from tests.unit.laptop.containers.conftest import BUCKET, make_bucket
@@ -214,42 +213,28 @@ def test_a_restored_bucket_holds_what_was_saved_and_nothing_else(
 
 
 @pytest.fixture
-def cloud_that_hangs_up(runs_cloud, monkeypatch):
-    """Its port: whoever connects is sent away."""
+def cloud_that_is_gone(runs_cloud, deployment, monkeypatch):
+    """A deployment whose local cloud was there a moment ago."""
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def hang_up():
-            while True:
-                connection, _ = listening.accept()
-                with connection:
-                    if connection.recv(1) == b"":  # from us: it is enough
-                        return
-
-        thread = threading.Thread(target=hang_up)
-        thread.start()
-        yield listening.getsockname()[1]
-        socket.create_connection(listening.getsockname()).close()
-        thread.join()
+    return replace(deployment, cloud_port=free_port())
 
 
-def test_a_cloud_that_fails_meanwhile_is_reported(deployment, cloud_that_hangs_up, tmp_path):
-    deployment = replace(deployment, cloud_port=cloud_that_hangs_up)
-    with pytest.raises(LaptopError, match=r"backing up the bucket failed.*cloud`: Connection"):
-        backup(deployment, tmp_path / "new")
+def test_a_cloud_that_fails_meanwhile_is_reported(cloud_that_is_gone, tmp_path):
+    failed = r"backing up the bucket failed.*cloud`: Could not connect"
+    with pytest.raises(LaptopError, match=failed):
+        backup(cloud_that_is_gone, tmp_path / "new")
     with pytest.raises(LaptopError, match="is not a backup"):
-        read_backup(tmp_path / "new", deployment)
+        read_backup(tmp_path / "new", cloud_that_is_gone)
 
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_a_cloud_that_fails_while_the_bucket_is_restored_is_reported(
-    docker, deployment, cloud_that_hangs_up, saved, broken
+    docker, cloud_that_is_gone, saved, broken
 ):
     if broken:  # nothing starts afterwards either, and the first error is reported
         (docker / "broken").touch()
-    deployment = replace(deployment, cloud_port=cloud_that_hangs_up)
-    with pytest.raises(LaptopError, match=r"restoring the bucket failed.*: Connection"):
-        restore(deployment, saved)
+    with pytest.raises(LaptopError, match=r"restoring the bucket failed.*: Could not connect"):
+        restore(cloud_that_is_gone, saved)
     asked = (docker / "asked").read_text().splitlines()
     assert " up " in asked[-2 if broken else -1]  # then Compose is asked what failed
 

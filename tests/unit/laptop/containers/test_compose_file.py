@@ -138,21 +138,18 @@ def test_ports_are_on_loopback_unless_overridden():
     }
 
 
-def test_only_the_local_cloud_has_the_engines_socket():
-    for name, asked in SERVICES.items():
-        has_it = "docker.sock" in json.dumps(asked.get("volumes", []))
-        assert has_it == (name == LOCAL_CLOUD)
-
-
-def test_the_local_cloud_finds_the_prices_where_the_image_has_them():
-    (option,) = [word for word in SERVICES[LOCAL_CLOUD]["command"] if word.startswith("--prices")]
-    assert ROOT / Path(option.partition("=")[2]).relative_to("/opt/batchmark") == PRICES_FILE
-
-
-def test_jobs_reach_neither_postgres_nor_airflow():
+def test_the_local_cloud_alone_has_the_engines_socket_and_is_on_the_network_of_jobs():
+    with_socket = [
+        name
+        for name, asked in SERVICES.items()
+        if "docker.sock" in json.dumps(asked.get("volumes", []))
+    ]
     on_jobs = [name for name, asked in SERVICES.items() if "jobs" in asked["networks"]]
-    assert on_jobs == [LOCAL_CLOUD]
-    assert "--job-network=${COMPOSE_PROJECT_NAME}_jobs" in SERVICES[LOCAL_CLOUD]["command"]
+    assert with_socket == on_jobs == [LOCAL_CLOUD]
+    command = SERVICES[LOCAL_CLOUD]["command"]
+    assert "--job-network=${COMPOSE_PROJECT_NAME}_jobs" in command
+    (option,) = [word for word in command if word.startswith("--prices")]
+    assert ROOT / Path(option.partition("=")[2]).relative_to("/opt/batchmark") == PRICES_FILE
 
 
 def test_secrets_are_files_and_no_setting_holds_one(tmp_path):

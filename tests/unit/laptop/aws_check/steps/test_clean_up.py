@@ -102,32 +102,6 @@ def test_what_aws_keeps_and_does_not_bill_is_not_left():
     assert "terminated" not in filters[1]["Values"]
 
 
-@pytest.mark.parametrize("failures", [0, 1, 2])
-def test_terraform_destroys_once_more_where_aws_lets_go_late(check_of, monkeypatch, failures):
-    tried = []
-
-    def with_inputs(command, **_):
-        tried.append(command)
-        if len(tried) <= failures:
-            raise TerraformError("DependencyViolation")
-
-    guards = []
-    monkeypatch.setattr(clean_up, "remove_guards", guards.append)
-    for name in ("init_one_at_a_time", "remove_inbox", "end_jobs"):
-        monkeypatch.setattr(clean_up, name, lambda _: None)
-    check = check_of()
-    check.terraform.with_inputs = with_inputs
-    if failures < 2:
-        assert clean_up.destroy(check)
-    else:
-        with pytest.raises(
-            StepError, match=r"continue with `make aws-check DESTROY=yes`\. DependencyViolation"
-        ):
-            clean_up.destroy(check)
-    assert tried == ["destroy"] * min(failures + 1, 2)
-    assert len(guards) == len(tried)  # before each
-
-
 CORE, NODES, EKS = "core", "multi_node", "eks_gpu_sharing"
 
 
@@ -140,33 +114,39 @@ CORE, NODES, EKS = "core", "multi_node", "eks_gpu_sharing"
         ((NODES, EKS), CORE, [EKS, NODES, CORE, CORE]),
         ((NODES,), None, [NODES, CORE]),  # killed before the other one had a state
         ((), None, [CORE]),
+        ((), "late", [CORE, CORE]),  # AWS lets go of it at the second try
     ],
 )
 def test_stacks_are_destroyed_before_the_core_one_which_waits_for_them(
     check_of, monkeypatch, tmp_path, applied, failing, destroyed
 ):
-    tried = []
+    tried, guards = [], Mock()
 
     def terraform_of(name):
-        def with_inputs(*_, **__):
+        def with_inputs(command, **_):
+            assert command == "destroy"
             tried.append(name)
-            if name == failing:
+            if name == failing or (failing == "late" and len(tried) == 1):
                 raise TerraformError(f"DependencyViolation in {name}")
 
         return SimpleNamespace(state=tmp_path / name, with_inputs=with_inputs)
 
     for name in applied:
         (tmp_path / name).touch()
+    monkeypatch.setattr(clean_up, "remove_guards", guards)
     for name in ("init_one_at_a_time", "remove_inbox", "end_jobs"):
         monkeypatch.setattr(clean_up, name, lambda _: None)
     check = check_of(parts=PARTS.values())
     check.__dict__.update(terraform_of=terraform_of, terraform=terraform_of(CORE))
-    if failing:
-        with pytest.raises(StepError, match=rf"DESTROY=yes`\. DependencyViolation in {failing}"):
-            clean_up.destroy(check)
-    else:
+    if failing in (None, "late"):
         assert clean_up.destroy(check)
+    else:
+        told = rf"continue with `make aws-check DESTROY=yes`\. DependencyViolation in {failing}"
+        with pytest.raises(StepError, match=told):
+            clean_up.destroy(check)
     assert tried == destroyed
+    retries = len(tried) - len(set(tried))
+    assert guards.call_count == 1 + retries  # before all, and before each second try
 
 
 def test_what_is_left_is_told_and_a_listing_without_an_answer_is_asked_again(check_of, monkeypatch):

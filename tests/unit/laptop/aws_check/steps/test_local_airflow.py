@@ -154,11 +154,12 @@ def test_the_guard_finds_nothing_and_reads_all(airflow):
 def logs(tmp_path):
     folder = tmp_path / "airflow" / "logs" / "dag_id=environment_check"
     folder.mkdir(parents=True)
+    (folder / "attempt=1.log").write_text("fine\n")
     return folder
 
 
 def test_a_call_that_was_refused_fails_the_rights(airflow, logs):
-    (logs / "attempt=1.log").write_text("fine\nAccessDeniedException: batch:DescribeJobs\n")
+    (logs / "attempt=2.log").write_text("fine\nAccessDeniedException: batch:DescribeJobs\n")
     with pytest.raises(StepError, match="refused a call: AccessDeniedException: batch:Desc"):
         airflow().rights()
 
@@ -188,16 +189,16 @@ ACCESS_DENIED = ("AccessDeniedException", "not authorized")
 def test_calls_beyond_its_rights_have_to_be_refused(
     airflow, logs, clients, monkeypatch, answers, told
 ):
-    (logs / "attempt=1.log").write_text("fine\n")
     for what, beyond in FORBIDDEN_CALLS.items():
         answer = answers.get(what, ACCESS_DENIED)
         if answer:
             clients.refuse(beyond.service, beyond.operation, *answer)
         else:
             clients.answer(beyond.service, beyond.operation, {})
+    role = Mock()
+    role.session().client = clients
     found = airflow()
-    session = SimpleNamespace(client=clients)
-    monkeypatch.setattr(found, "_role", SimpleNamespace(session=lambda: session))
+    monkeypatch.setattr(found, "_role", role)
     if told:
         with pytest.raises(StepError, match=told):
             found.rights()
@@ -206,7 +207,6 @@ def test_calls_beyond_its_rights_have_to_be_refused(
 
 
 def test_an_answer_that_does_not_come_is_no_refusal(airflow, logs, monkeypatch):
-    (logs / "attempt=1.log").write_text("fine\n")
     gone = Mock(side_effect=ConnectTimeoutError(endpoint_url="https://aws"))
     role = Mock()
     role.session().client.return_value = Mock(get_parameter=gone, put_object=gone, submit_job=gone)
