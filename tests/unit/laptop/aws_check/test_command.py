@@ -59,19 +59,17 @@ def order(**asked):
     return CheckOptions(region="us-east-1", yes=True, **asked)
 
 
-def test_a_check_takes_its_steps_and_destroys(scripted, capsys):
-    command.aws_check(order(), scripted.folder)
-    assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
-    assert State.of(scripted.home).kept.over
-    assert "up to $1.98" in capsys.readouterr().out
-
-
-def test_a_failed_step_is_destroyed_and_told(scripted):
-    scripted.steps["apply"] = StepError("AccessDenied")
-    with pytest.raises(LaptopError, match="1 step failed: apply"):
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_check_takes_its_steps_destroys_and_tells_what_failed(scripted, capsys, fails):
+    if fails:
+        scripted.steps["apply"] = StepError("AccessDenied")
+        with pytest.raises(LaptopError, match="1 step failed: apply"):
+            command.aws_check(order(), scripted.folder)
+    else:
         command.aws_check(order(), scripted.folder)
     assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
     assert State.of(scripted.home).kept.over
+    assert "up to $1.98" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("interrupted", ["apply", "job"])

@@ -31,10 +31,7 @@ def test_a_use_by_hand():
     assert hosts.usd == pytest.approx(0.34 * 3300 / 3600)
     assert beside.usd == pytest.approx((20.12 / 730 + 0.005) * 3300 / 3600)
     assert found.usd == pytest.approx(0.40)
-
-
-def test_the_usual_budget_is_enough():
-    refuse_above(estimate(load_prices()), 2)
+    refuse_above(estimate(load_prices()), 2)  # the usual budget is enough
 
 
 def test_without_a_price_nothing_is_started():

@@ -155,17 +155,13 @@ def test_an_engine_in_a_virtual_machine_has_its_socket_there(
     assert found == {"ENGINE_SOCKET": "/var/run/docker.sock", "ENGINE_GROUP": "0"}
 
 
-def test_a_socket_that_is_not_there_is_reported(docker, deployment, monkeypatch):
-    docker()
-    monkeypatch.setenv("ENGINE_SOCKET", "/none/docker.sock")
-    with pytest.raises(LaptopError, match=r"socket /none/docker\.sock: No such file"):
-        engine_socket(Compose(deployment))
-
-
-def test_a_socket_by_name_wins(docker, deployment, tmp_path, monkeypatch):
+def test_a_socket_by_name_wins_and_has_to_be_there(docker, deployment, tmp_path, monkeypatch):
     docker(host="ssh://me@elsewhere")
     monkeypatch.setenv("ENGINE_SOCKET", str(tmp_path))
     assert engine_socket(Compose(deployment))["ENGINE_SOCKET"] == str(tmp_path)
+    monkeypatch.setenv("ENGINE_SOCKET", "/none/docker.sock")
+    with pytest.raises(LaptopError, match=r"socket /none/docker\.sock: No such file"):
+        engine_socket(Compose(deployment))
 
 
 def test_aws_gets_the_callers_keys_as_a_file_and_no_socket(docker, deployment, keys, monkeypatch):
@@ -181,20 +177,21 @@ def test_aws_gets_the_callers_keys_as_a_file_and_no_socket(docker, deployment, k
     assert "AWS_PROFILE" not in compose.env
 
 
-def test_aws_ends_a_local_cloud_that_ran_until_now(docker, deployment, keys):
+def test_aws_ends_a_local_cloud_that_ran_until_now_and_down_the_services_of_all_profiles(
+    docker, deployment, keys
+):
     asked = docker()
     deployment = Deployment(profile="aws", port=free_port(), folder=deployment.folder)
     lifecycle.up(deployment, build=False)
-    commands = [line for line in asked.read_text().splitlines() if " rm " in line or " up " in line]
-    assert [line.partition(":")[0] for line in commands] == ["local", "aws"]
-    assert commands[0].endswith(" rm --stop --force local-cloud")
-
-
-def test_down_ends_the_services_of_all_profiles(docker, deployment):
-    asked = docker()
-    lifecycle.down(Deployment(profile="aws", folder=deployment.folder))
-    (ended,) = [line for line in asked.read_text().splitlines() if " down " in line]
-    assert ended.startswith("local: ")
+    lifecycle.down(deployment)
+    said = [
+        line
+        for line in asked.read_text().splitlines()
+        if any(f" {word} " in line for word in ("rm", "up", "down"))
+    ]
+    assert [line.partition(":")[0] for line in said] == ["local", "aws", "local"]
+    assert said[0].endswith(" rm --stop --force local-cloud")
+    assert " down " in said[2]
 
 
 @pytest.mark.parametrize(
@@ -220,18 +217,14 @@ def test_an_image_of_the_users_own_is_never_built_over(docker, deployment, monke
     assert [Path(line.split()[-1]).name for line in asked.read_text().splitlines()] == built
 
 
-def test_two_commands_at_once_are_reported(deployment):
-    with (
-        lifecycle.locked(deployment),
-        pytest.raises(LaptopError, match="another `make containers-up` is running"),
-        lifecycle.locked(deployment),
-    ):
-        pass
-
-
-def test_a_deployment_is_reached_past_any_proxy(deployment, monkeypatch):
+def test_two_commands_at_once_are_reported_and_one_reaches_it_past_any_proxy(
+    deployment, monkeypatch
+):
     monkeypatch.setenv("NO_PROXY", "example.org")
     monkeypatch.setenv("no_proxy", "")
     with lifecycle.locked(deployment):
         assert os.environ["NO_PROXY"] == "example.org,127.0.0.1,localhost"
         assert os.environ["no_proxy"] == "127.0.0.1,localhost"
+        running = pytest.raises(LaptopError, match="another `make containers-up` is running")
+        with running, lifecycle.locked(deployment):
+            pass

@@ -95,8 +95,7 @@ def test_a_program_that_is_not_here_is_named(tmp_path, command, said):
 
 def test_a_missing_engine_is_one_line(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{free_port()}")
-    with pytest.raises(
-        LaptopError, match="ENGINE=yes requires a Docker engine, but none"
-    ) as refused:
+    with pytest.raises(LaptopError) as refused:
         require_engine()
-    assert "\n" not in str(refused.value)
+    (line,) = str(refused.value).splitlines()
+    assert line.startswith("ENGINE=yes requires a Docker engine, but none")

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -47,13 +48,17 @@ def job(check_of, monkeypatch):
     return taken
 
 
-def test_what_it_left_is_told_with_its_dollars(job):
+def test_what_it_left_is_told_with_its_dollars(job, check_of):
     seen = job(ended())
     assert seen.text == (
         "SUCCEEDED, exit code 0, started after 60.0 s, ran 1800 s, its document says cuda, "
         "complete, 2 rows, on Spot, log: 'wrote the document'"
     )
     assert seen.usd == 0  # of a type "any", which has no price
+    assert check_of().usd("g4dn.xlarge", 1800) == pytest.approx(0.263)
+    assert check_of(on_aws=False).usd("g4dn.xlarge", 1800) == 0
+    local = job(ended(), actual="cpu", on_aws=False)
+    assert "says cpu, complete, as a local cloud has no GPU" in local.text
 
 
 @pytest.mark.parametrize(
@@ -70,18 +75,6 @@ def test_anything_else_fails(job, described, asked, told):
         job(described, **asked)
 
 
-def test_a_local_cloud_has_no_gpu_and_says_so(job):
-    assert (
-        "says cpu, complete, as a local cloud has no GPU"
-        in job(ended(), actual="cpu", on_aws=False).text
-    )
-
-
-def test_dollars_are_of_the_types_price(check_of):
-    assert check_of().usd("g4dn.xlarge", 1800) == pytest.approx(0.263)
-    assert check_of(on_aws=False).usd("g4dn.xlarge", 1800) == 0
-
-
 @pytest.mark.parametrize(
     ("described", "last", "ok"),
     [
@@ -91,23 +84,19 @@ def test_dollars_are_of_the_types_price(check_of):
         (ended(), "unknown suite 'none'; known: smoke, blog", False),
     ],
 )
-def test_a_failing_job_fails_as_it_should(check_of, monkeypatch, described, last, ok):
+def test_a_failing_job_fails_as_it_should_however_late_its_log_comes(
+    check_of, monkeypatch, described, last, ok
+):
+    logs = Mock(side_effect=[[], [last]])
     monkeypatch.setattr(jobs, "_run", lambda *_, **__: (described, JobHost()))
-    monkeypatch.setattr(jobs, "_last_lines", lambda *_: [last])
+    monkeypatch.setattr(jobs, "log_location", lambda _: "a log")
+    monkeypatch.setattr(jobs, "newest_lines", logs)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     if ok:
         assert repr(last) in jobs.failing_job(check_of()).text
     else:
         with pytest.raises(StepError, match=re.escape(last)):
             jobs.failing_job(check_of())
-
-
-def test_a_log_that_comes_late_is_waited_for(check_of, monkeypatch):
-    answers = [[], ["unknown suite 'none'; known: smoke"]]
-    monkeypatch.setattr(jobs, "_run", lambda *_, **__: (ended("FAILED", 2), JobHost()))
-    monkeypatch.setattr(jobs, "log_location", lambda _: "a log")
-    monkeypatch.setattr(jobs, "newest_lines", lambda *_: answers.pop(0))
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-    assert "known: smoke" in jobs.failing_job(check_of()).text
 
 
 def child(index, host="host-1", began=100, status="SUCCEEDED"):

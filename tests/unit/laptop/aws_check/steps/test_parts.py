@@ -17,29 +17,19 @@ ROLE = "arn:aws:iam::123456789012:role/batchmark-check-airflow"
 STACK_STEPS = {"multi_node": parts.apply_nodes, "eks": parts.apply_eks}
 
 
-@pytest.fixture
-def applied(check_of, monkeypatch):
-    """The inputs with which a stack is applied."""
+@pytest.mark.parametrize("on_aws", [True, False])
+@pytest.mark.parametrize("name", STACK_STEPS)
+def test_a_stack_is_the_checks_own(check_of, monkeypatch, name, on_aws):
     monkeypatch.setattr(parts, "init_one_at_a_time", lambda _: None)
     monkeypatch.setattr(parts.stack, "apply_by", lambda *_: Seen("applied"))
     monkeypatch.setattr(parts, "own_address", lambda: "198.51.100.7/32")
-
-    def inputs_of(name, *, on_aws):
-        check = check_of(on_aws=on_aws, parts=[parts.PARTS[name]])
-        check.copy_terraform()
-        check.pin(image_tag="cuda", cpu_image_tag="slim" if on_aws else None)
-        check.terraform.outputs = lambda: {"airflow_role_arn": ROLE}
-        STACK_STEPS[name](check)
-        (terraform,) = check.stacks
-        return json.loads((terraform.stack_dir / "check.auto.tfvars.json").read_text())
-
-    return inputs_of
-
-
-@pytest.mark.parametrize("on_aws", [True, False])
-@pytest.mark.parametrize("name", STACK_STEPS)
-def test_a_stack_is_the_checks_own(applied, name, on_aws):
-    inputs = applied(name, on_aws=on_aws)
+    check = check_of(on_aws=on_aws, parts=[parts.PARTS[name]])
+    check.copy_terraform()
+    check.pin(image_tag="cuda", cpu_image_tag="slim" if on_aws else None)
+    check.terraform.outputs = lambda: {"airflow_role_arn": ROLE}
+    STACK_STEPS[name](check)
+    (terraform,) = check.stacks
+    inputs = json.loads((terraform.stack_dir / "check.auto.tfvars.json").read_text())
     assert (inputs["name"], inputs["airflow_variables_prefix"]) == (NAME, VARIABLES)
     assert (inputs["local_cloud"], inputs["airflow_role_arns"]) == (not on_aws, [ROLE])
     declared = (STACKS / parts.PARTS[name].stack / "variables.tf").read_text()
@@ -61,11 +51,6 @@ def test_steps_of_parts_are_taken_if_they_are_asked_for(check_of):
     names = [step.name for step in more]
     for number, step in enumerate(more):
         assert set(step.needs) <= set(names[:number])
-
-
-def test_a_local_cloud_runs_no_pods(check_of):
-    with pytest.raises(NotCheckedError, match="does not run Kubernetes"):
-        parts.run_pods(check_of(on_aws=False))
 
 
 @pytest.mark.parametrize("documents", [0, 1])
@@ -120,6 +105,8 @@ def test_the_manifests_are_applied_before_pods_run(check_of, monkeypatch, failin
             parts.run_pods(check)
         return
     assert "eks_gpu_sharing_benchmark" in parts.run_pods(check).text
+    with pytest.raises(NotCheckedError, match="does not run Kubernetes"):
+        parts.run_pods(check_of(on_aws=False))
     config = ["--kubeconfig", str(check.folder / "kubeconfig")]
     assert called == [
         (["aws", "eks", "update-kubeconfig", "--name", "c", *config], ""),
