@@ -66,17 +66,17 @@ def test_each_option_of_our_commands_exists(module, command):
             assert option in shown, line
 
 
-def test_the_readme_says_how_long_a_target_takes_as_the_makefile_does():
-    said = re.findall(
-        r"^make ([a-z-]+) +#.*: (.*? minutes)", TEXT[ROOT / "README.md"], re.MULTILINE
-    )
+def test_the_readme_is_one_screen_and_says_how_long_things_take_as_they_do_themselves():
+    readme = TEXT[ROOT / "README.md"]
+    assert len(readme.split()) < 900
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", readme)
+    assert len(pictures) == 2
+    assert all((ROOT / picture).exists() for picture in pictures)
+    said = re.findall(r"^make ([a-z-]+) +#.*: (.*? minutes)", readme, re.MULTILINE)
     assert [name for name, _ in said] == ["demo", "test", "test-all", "try-job"]
     assert [name for name, duration in said if f"({duration}" not in HELPED[name]] == []
-
-
-def test_the_readme_says_what_an_installation_takes_as_it_does_itself():
-    said = re.search(r"installs everything into `.venv` \((.*)\)\. ", TEXT[ROOT / "README.md"])[1]
-    assert said in (ROOT / "laptop" / "install.py").read_text()
+    of_install = re.search(r"installs everything into `.venv` \((.*)\)\. ", readme)[1]
+    assert of_install in (ROOT / "laptop" / "install.py").read_text()
 
 
 def test_make_alone_shows_each_target_in_its_group_and_what_a_user_needs_first():
@@ -90,14 +90,6 @@ def test_make_alone_shows_each_target_in_its_group_and_what_a_user_needs_first()
     assert not any(name.startswith("bench-") for name in targets(use + check))
     assert len(others) == 2
     assert targets(shown) == list(HELPED)
-
-
-def test_the_readme_is_one_screen_of_words_with_two_pictures():
-    readme = TEXT[ROOT / "README.md"]
-    assert len(readme.split()) < 900
-    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", readme)
-    assert len(pictures) == 2
-    assert all((ROOT / picture).exists() for picture in pictures)
 
 
 def test_the_first_apply_begins_in_its_folder_with_one_region(tmp_path):

@@ -29,6 +29,10 @@ def test_it_runs_in_order(dag):
         ("plan_pods", "announce_regressions"),
         ("run_pods", "end_node"),
     )
+    run_pods = dag.get_task("run_pods")  # one at a time, as often as the caps count
+    assert issubclass(run_pods.operator_class, PodsOperator)
+    assert run_pods.max_active_tis_per_dagrun == 1
+    assert run_pods.retries == TRIES - 1
 
 
 def test_the_node_ends_whatever_becomes_of_the_run(dag):
@@ -40,13 +44,6 @@ def test_the_node_ends_whatever_becomes_of_the_run(dag):
     # While its node group grows, EKS refuses to shrink it: longer than wait_for_node waits.
     assert end.retries * end.retry_delay > timedelta(seconds=START_SECONDS)
     assert end.downstream_task_ids == set()
-
-
-def test_jobs_run_one_at_a_time_and_as_often_as_the_caps_count(dag):
-    run_pods = dag.get_task("run_pods")
-    assert issubclass(run_pods.operator_class, PodsOperator)
-    assert run_pods.max_active_tis_per_dagrun == 1
-    assert run_pods.retries == TRIES - 1
 
 
 def test_the_docs_name_its_tasks(dag):

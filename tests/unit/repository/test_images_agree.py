@@ -57,15 +57,8 @@ def instructions(path, word):
     return re.findall(rf"^{word}\s+(.+)$", read(path), re.MULTILINE)
 
 
-def test_base_images_are_pinned_by_tag_and_digest():
-    found = base_images()
-
-    assert {"PYTHON_IMAGE", "POSTGRES_IMAGE"} <= set(found)
-    assert [image for image in found.values() if not PINNED.fullmatch(image)] == []
-
-
 @pytest.mark.parametrize("dockerfile", DOCKERFILES)
-def test_dockerfiles_take_from_the_base_images_and_nothing_else(dockerfile):
+def test_dockerfiles_take_from_base_images_and_wheels_whose_hashes_are_known(dockerfile):
     text = read(dockerfile)
     assert not re.search(r"^#\s*syntax\s*=", text, re.MULTILINE), "a frontend from a registry"
     defaults = dict(
@@ -84,12 +77,23 @@ def test_dockerfiles_take_from_the_base_images_and_nothing_else(dockerfile):
     sources = re.findall(r"(?:--from=|,from=)([\w./:@${}-]+)", text)
     assert [source for source in sources if source not in stages] == []
 
+    commands = re.sub(r"\\\n\s*", "", text).replace("&&", "\n").splitlines()
+    installs = [line for line in commands if re.search(r"^(?!#).*\bpip\b.* install ", line)]
+    assert installs
+    for line in installs:
+        assert re.search(r"--only-binary[ =]:all:", line), line
+        # Of torch's CPU build PyPI has no file to take a hash from.
+        assert "--require-hashes" in line or '"$torch' in line, line
 
-def test_services_of_the_compose_file_run_an_image_of_ours_or_a_base_image():
+
+def test_base_images_are_pinned_and_services_of_the_compose_file_run_one_or_an_image_of_ours():
+    found = base_images()
+    assert {"PYTHON_IMAGE", "POSTGRES_IMAGE"} <= set(found)
+    assert [image for image in found.values() if not PINNED.fullmatch(image)] == []
     text = read("docker-compose.yaml")
     repeated = dict(re.findall(r"\$\{([A-Z]+_IMAGE):-([^}]+@sha256:[0-9a-f]+)\}", text))
-    assert repeated["POSTGRES_IMAGE"] == base_images()["POSTGRES_IMAGE"]
-    assert repeated == {name: base_images()[name] for name in repeated}
+    assert repeated["POSTGRES_IMAGE"] == found["POSTGRES_IMAGE"]
+    assert repeated == {name: found[name] for name in repeated}
     for name, service in yaml.safe_load(text)["services"].items():
         image = re.sub(r"\$\{\w+:-(.*)\}$", r"\1", service["image"])
         assert PINNED.fullmatch(image) or image.startswith("batchmark-airflow:"), (name, image)
@@ -121,17 +125,6 @@ def test_each_package_has_the_hashes_of_its_files(lock):
             assert re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line)
 
 
-@pytest.mark.parametrize("dockerfile", DOCKERFILES)
-def test_an_image_installs_wheels_whose_hashes_are_known(dockerfile):
-    """All but torch's CPU build, of which PyPI has no file to take a hash from."""
-    commands = re.sub(r"\\\n\s*", "", read(dockerfile)).replace("&&", "\n").splitlines()
-    installs = [line for line in commands if re.search(r"^(?!#).*\bpip\b.* install ", line)]
-    assert installs
-    for line in installs:
-        assert re.search(r"--only-binary[ =]:all:", line), line
-        assert "--require-hashes" in line or '"$torch' in line, line
-
-
 @pytest.mark.parametrize("lock", IMAGE_LOCKS)
 def test_an_image_installs_what_the_tests_run_with(lock):
     tested = locked("requirements-dev.txt") | locked("requirements.txt")
@@ -146,25 +139,16 @@ def test_an_image_installs_what_the_tests_run_with(lock):
     assert differing == {}, f"{lock} and requirements.txt: `make lock` brings them together"
 
 
-@pytest.mark.parametrize(
-    ("lock", "source"),
-    [
-        ("containers/requirements.txt", "containers/requirements.in"),
-        ("job_container/requirements.txt", "job_container/requirements.in"),
-    ],
-)
-def test_an_images_list_is_in_its_lock_and_in_the_root_one(lock, source):
-    packages = wanted(source)
-
-    assert packages
-    assert packages - set(locked(lock)) <= {"torch"}, f"{lock} is older than {source}: `make lock`"
-    assert packages - set(locked("requirements.txt")) == set()
-
-
-def test_airflows_image_has_packages_of_the_root_lock_and_no_heavy_ones():
+def test_an_images_list_is_in_its_lock_and_in_the_root_one():
+    for folder in ("containers", "job_container"):
+        packages = wanted(f"{folder}/requirements.in")
+        assert packages
+        installed = set(locked(f"{folder}/requirements.txt"))
+        assert packages - installed <= {"torch"}, f"{folder}'s lock is older: `make lock`"
+        assert packages - set(locked("requirements.txt")) == set()
     heavy = {"torch", "triton", "opencv-python-headless", "pytest"}
-
-    assert set(locked("containers/requirements.txt")) <= set(locked("requirements.txt")) - heavy
+    ours = set(locked("containers/requirements.txt"))
+    assert ours <= set(locked("requirements.txt")) - heavy, "Airflow's image has no heavy ones"
 
 
 def test_the_images_python_is_the_one_that_everything_is_locked_for():

@@ -81,9 +81,6 @@ class Machine:
         """As if earlier calls had pushed these images and no others."""
         (self.folder / "calls").write_text("".join(f"docker --tag {image} x\n" for image in images))
 
-    def remove(self, program):
-        (self.bin / program).unlink()
-
     def run(self, *arguments, **environment):
         return subprocess.run(
             [str(self.checkout / "job_container" / "publish.sh"), *arguments],
@@ -243,14 +240,8 @@ def test_each_command_is_shown_before_it_runs(machine):
     assert machine.calls[-1] == f"docker logout {REGISTRY}"
 
 
-def test_an_older_buildx_tells_no_id_and_that_stops_nothing(machine):
-    machine.answer("docker buildx build", "exit 0")
-    assert "Its image_digest in results" not in machine.publishes().stdout
-    assert machine.pin.read_text() == PIN
-
-
 def test_another_stacks_repository_is_not_pinned(machine):
-    machine.remove("terraform")
+    (machine.bin / "terraform").unlink()
     result = machine.run("--repository", REPOSITORY)
     assert result.stdout.splitlines()[-1].strip() == (
         f"terraform apply -var image_tag={DIGEST} -var cpu_image_tag={CPU_DIGEST}"
@@ -260,8 +251,10 @@ def test_another_stacks_repository_is_not_pinned(machine):
 
 @pytest.mark.parametrize(("there", "built"), [(CPU_IMAGE, "--target gpu"), (IMAGE, "--target cpu")])
 def test_what_an_earlier_try_pushed_stays(machine, there, built):
+    """An older buildx tells no id, which stops nothing."""
     machine.have_pushed(there)
-    machine.publishes()
+    machine.answer("docker buildx build", "exit 0")
+    assert "Its image_digest in results" not in machine.publishes().stdout
     (build,) = machine.builds
     assert built in build
     assert machine.pin.read_text() == PIN
@@ -295,7 +288,7 @@ def test_a_tag_that_exists_is_refused_with_its_digests(machine):
 
 @pytest.mark.parametrize("program", ["docker", "aws", "terraform", "git"])
 def test_a_missing_program_is_named_in_one_line(machine, program):
-    machine.remove(program)
+    (machine.bin / program).unlink()
     (line,) = machine.refused().splitlines()
     assert f"{program} is needed but not on the PATH" in line
 
