@@ -205,7 +205,7 @@ def test_jobs_are_containers_of_the_job_image(running, first_job):
     assert first_job.attrs["HostConfig"]["NetworkMode"] == f"{running.deployment.project}_jobs"
 
 
-def test_links_for_people_open_outside_the_containers(running, finished, report):
+def test_links_for_people_open_outside_the_containers(running, report):
     with running.airflow() as airflow:
         links = [
             airflow.links(task)["Log"] for task in airflow.instances(DAG_ID, RUN, "run_benchmark")

@@ -165,7 +165,7 @@ def test_tini_says_nothing_below_another_init(run, configuration):
     assert (code, out, err) == (7, "ran\n", "")
 
 
-def test_labels_say_what_it_is(configuration):
+def test_labels_say_what_it_is_and_its_size_is_watched(configuration):
     labels = configuration["Config"]["Labels"]
     of = {name.removeprefix("org.opencontainers.image."): labels[name] for name in labels}
     assert of["title"] == "batchmark-job-cpu"
@@ -173,6 +173,8 @@ def test_labels_say_what_it_is(configuration):
     for name in ("version", "revision", "created", "base.name", "base.digest"):
         assert of[name], name
     assert of["batchmark.sbom"] == "/app/sbom.cdx.json"
+    size = configuration["Size"]
+    assert size < LARGEST_BYTES, f"{size / 1e9:.2f} GB: what has grown?"
 
 
 def locked():
@@ -256,8 +258,3 @@ def tar(members):
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
     return written.getvalue()
-
-
-def test_its_size_is_watched(configuration):
-    size = configuration["Size"]
-    assert size < LARGEST_BYTES, f"{size / 1e9:.2f} GB: what has grown?"

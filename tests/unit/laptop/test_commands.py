@@ -345,7 +345,7 @@ def test_the_other_demos_have_stacks_and_dags_of_their_own(
     assert all(f'"{target}"' in demo.SHARING_PROFILE.read_text() for target in SHARED)
 
 
-def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
+def test_the_demo_tells_progress_instead_of_every_row_and_each_task_once(monkeypatch):
     now = 100.0
     monkeypatch.setattr(demo.time, "monotonic", lambda: now)
     jobs = demo.JobProgress()
@@ -365,9 +365,6 @@ def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
     assert list(jobs.lines_to_show(second)) == ["g5: batchmark-job: wrote x"]
     now += demo.PROGRESS_SECONDS
     assert list(jobs.lines_to_show(second[:1])) == ["g5: 2 of 26 rows measured"]
-
-
-def test_the_demo_tells_each_task_once_when_it_ended():
     states = ["queued", "running", "success", "success"]
     task = {"task_id": "compare", "map_index": -1}
     airflow = SimpleNamespace(task_instances=lambda *_: [{**task, "state": states.pop(0)}])

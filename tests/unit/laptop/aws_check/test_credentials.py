@@ -1,7 +1,6 @@
 """Credentials that end before a check does: refused, warned of, and told where they did end."""
 
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import boto3
@@ -45,21 +44,19 @@ def test_of_fixed_credentials_the_end_counts_as_far_as_it_is_known(monkeypatch, 
 
 
 @pytest.mark.parametrize("method", ["assume-role", "sso", "custom-process", "iam-role"])
-def test_those_that_botocore_gets_anew_are_not_refused(monkeypatch, method):
+def test_those_that_botocore_gets_anew_are_not_refused_nor_warned_of_as_a_files(
+    monkeypatch, method
+):
     soon = datetime.now(UTC) + timedelta(hours=0.5)
     renewed = RefreshableCredentials("ASIATEST", "secret", "token", soon, dict, method)
-    session = SimpleNamespace(get_credentials=lambda: renewed)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
-    refuse_ending(pytest.fail)
-
-
-def test_a_file_with_a_token_is_warned_of(monkeypatch):
     fixed = Credentials("ASIATEST", "secret", "token", "shared-credentials-file")
-    session = SimpleNamespace(get_credentials=lambda: fixed)
+    session, said = Mock(), Mock()
+    session.get_credentials.side_effect = [renewed, fixed]
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
-    said = []
-    refuse_ending(said.append)
-    assert len(said) == 1
+    refuse_ending(said)
+    said.assert_not_called()
+    refuse_ending(said)
+    said.assert_called_once()
 
 
 def client_error(code):
@@ -93,8 +90,5 @@ def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error,
     for _ in range(2):  # as of a second start in the same process
         with pytest.raises(StepError, match=go_on):
             steps[step].look()
-
-
-def test_what_went_well_asks_nobody():
-    with explain_expiry(pytest.fail, "go on"):
+    with explain_expiry(pytest.fail, "what went well asks nobody"):
         pass

@@ -88,9 +88,6 @@ def test_both_files_hold_what_was_seen_and_nothing_that_names_somebody(report, t
         assert "DeployerOfJane" not in name
     for shown in ("CPU job", "no error", "failed", "$0.25", ">61<", "AWS, eu-west-1"):
         assert shown in page
-
-
-def test_it_sums_up(report):
     assert report.summary == "2 steps: 1 failed, 1 ok. $0.25; some resources were not destroyed."
     over = report.model_copy(update={"over": True, "began_at": datetime(2026, 12, 1, tzinfo=UTC)})
     assert "no resources are left" in page_of(over).answer

@@ -109,13 +109,6 @@ def test_a_damaged_backup_is_reported(saved, deployment, damaged, content, messa
         read_backup(saved, deployment)
 
 
-def test_a_backup_never_goes_into_a_folder_that_holds_something(deployment, tmp_path):
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "thesis.tex").touch()
-    with pytest.raises(LaptopError, match="exists and is not empty: choose a new folder"):
-        backup(deployment, tmp_path / "full")
-
-
 def running(service):
     return json.dumps({"Service": service, "State": "running", "ExitCode": 0, "Health": "healthy"})
 
@@ -135,17 +128,17 @@ def docker(tmp_path, monkeypatch):
     return folder
 
 
-def test_a_bucket_that_can_not_be_read_is_not_left_out(docker, deployment, tmp_path):
-    with pytest.raises(
-        LaptopError, match="the local cloud, which holds the bucket, is not running"
-    ):
-        backup(deployment, tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_in_aws_the_database_is_saved_alone(docker, deployment, tmp_path):
-    backup(replace(deployment, profile="aws"), tmp_path / "new")
-    assert not read_backup(tmp_path / "new", deployment).has_objects
+def test_a_bucket_is_left_out_in_aws_alone_and_a_folder_that_holds_something_stays(
+    docker, deployment, tmp_path
+):
+    new = tmp_path / "new"
+    with pytest.raises(LaptopError, match="local cloud, which holds the bucket, is not running"):
+        backup(deployment, new)
+    assert not new.exists()
+    backup(replace(deployment, profile="aws"), new)
+    assert not read_backup(new, deployment).has_objects
+    with pytest.raises(LaptopError, match="exists and is not empty: choose a new folder"):
+        backup(deployment, new)
 
 
 def test_a_database_elsewhere_is_neither_saved_nor_replaced(docker, deployment, saved, tmp_path):

@@ -62,8 +62,16 @@ def laptop_environment(tmp_path):
     return airflow.environment(ROOT, aws_environment("http://127.0.0.1:5000", "airflow", "secret"))
 
 
-def test_the_services_are_those_that_the_commands_know():
+def test_services_are_those_that_the_commands_know_in_the_projects_version():
     assert {*AIRFLOW, LOCAL_CLOUD, "postgres", "airflow-migrate"} == set(SERVICES)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert SERVICES["scheduler"]["image"] == f"${{AIRFLOW_IMAGE:-batchmark-airflow:{version}}}"
+    # The migration runs once and before all others.
+    assert SERVICES["airflow-migrate"]["restart"] == "no"
+    assert SERVICES["airflow-migrate"]["healthcheck"] == {"disable": True}
+    for name in AIRFLOW:
+        waits = SERVICES[name]["depends_on"]["airflow-migrate"]
+        assert waits == {"condition": "service_completed_successfully"}
 
 
 @pytest.mark.parametrize("service", [*AIRFLOW, "airflow-migrate"])
@@ -122,14 +130,6 @@ def test_a_container_has_no_rights_that_it_needs_not_and_what_runs_is_watched(se
         assert asked["healthcheck"]["start_interval"] == "2s"
 
 
-def test_the_migration_runs_once_and_before_all_others():
-    assert SERVICES["airflow-migrate"]["restart"] == "no"
-    assert SERVICES["airflow-migrate"]["healthcheck"] == {"disable": True}
-    for name in AIRFLOW:
-        waits = SERVICES[name]["depends_on"]["airflow-migrate"]
-        assert waits == {"condition": "service_completed_successfully"}
-
-
 def test_ports_are_on_loopback_unless_overridden():
     published = {name: asked["ports"] for name, asked in SERVICES.items() if "ports" in asked}
     assert published == {
@@ -180,11 +180,6 @@ def test_git_and_images_leave_the_secrets_out():
         "!containers/entrypoint.sh",
         "!containers/http_ok.sh",
     }
-
-
-def test_the_image_has_the_projects_version():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert SERVICES["scheduler"]["image"] == f"${{AIRFLOW_IMAGE:-batchmark-airflow:{version}}}"
 
 
 class TestByCompose:

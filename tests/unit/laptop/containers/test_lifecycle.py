@@ -90,10 +90,16 @@ def test_settings_of_the_users_own_stay(deployment):
     assert deployment.settings.read_text() == "AIRFLOW_ADDRESS=10.0.0.1\n"
 
 
-def test_a_missing_docker_is_reported(deployment, monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LaptopError, match="docker is not on the PATH"):
-        compose_for(deployment)
+def test_a_missing_docker_and_an_unknown_profile_are_reported(
+    docker, deployment, monkeypatch, tmp_path
+):
+    with monkeypatch.context() as nowhere:
+        nowhere.setenv("PATH", str(tmp_path))
+        with pytest.raises(LaptopError, match="docker is not on the PATH"):
+            compose_for(deployment)
+    docker()
+    with pytest.raises(LaptopError, match="unknown profile 'moon': use local or aws"):
+        compose_for(Deployment(profile="moon", folder=deployment.folder))
 
 
 @pytest.mark.parametrize(
@@ -123,12 +129,6 @@ def test_a_docker_that_will_not_do_is_reported(docker, deployment, answers, mess
 def test_a_new_compose_will_do(docker, deployment, version):
     docker(compose=version)
     Compose(deployment).check()
-
-
-def test_an_unknown_profile_is_reported(docker, deployment):
-    docker()
-    with pytest.raises(LaptopError, match="unknown profile 'moon': use local or aws"):
-        compose_for(Deployment(profile="moon", folder=deployment.folder))
 
 
 @pytest.mark.parametrize("about", ["Debian [name=seccomp]", "Debian [name=rootless]"])

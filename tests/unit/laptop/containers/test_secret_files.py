@@ -27,15 +27,11 @@ def contents(folder):
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_no_two_deployments_share_a_secret(folder, tmp_path):
+def test_no_two_deployments_share_a_secret_and_what_is_there_stays(folder, tmp_path):
     make_missing(tmp_path / "other", database_is_there=False)
-    ours, theirs = contents(folder), contents(tmp_path / "other")
-    assert ours.keys() == theirs.keys()
-    assert not set(ours.values()) & set(theirs.values())
-
-
-def test_what_is_there_stays(folder):
-    before = contents(folder)
+    before, theirs = contents(folder), contents(tmp_path / "other")
+    assert before.keys() == theirs.keys()
+    assert not set(before.values()) & set(theirs.values())
     (folder / "jwt_secret").unlink()
     make_missing(folder, database_is_there=True)
     after = contents(folder)
@@ -65,13 +61,10 @@ def test_each_has_the_form_that_its_reader_wants_and_only_the_owner_gets_at_it(f
     )
 
 
-def test_a_local_cloud_whose_secret_is_gone_is_reported(folder):
+def test_a_secret_that_is_gone_from_beside_its_cloud_or_database_is_reported(folder):
     (folder / "local_cloud_credentials").unlink()
     with pytest.raises(LaptopError, match=r"local_cloud_credentials can't be read .*; `make co"):
         cloud_secret(folder)
-
-
-def test_a_database_whose_password_is_gone_is_reported(folder):
     (folder / "postgres_password").unlink()
     with pytest.raises(LaptopError, match="postgres_password, or delete the database"):
         make_missing(folder, database_is_there=True)

@@ -79,17 +79,13 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, tries, capsys):
     assert "own job convert: targets, vcpus: used only on AWS; here each job gets all" in said
 
 
-def test_it_runs_on_one_target_alone_and_names_its_commit(tries, capsys):
-    *_, conf, _ = tries(target="c5.2xlarge", commit="3f2a91c")
+def test_it_runs_on_one_target_alone_names_its_commit_and_is_repeated(tmp_path, tries, capsys):
+    *_, conf, options = tries(target="c5.2xlarge", commit="3f2a91c", watch="5")
     assert (conf["targets"], conf["commit"]) == (["c5.2xlarge"], "3f2a91c")
-    assert "own job convert: 1 target x 4 sizes x 3 repeats = 12 jobs" in capsys.readouterr().out
-
-
-def test_it_runs_as_often_as_asked_and_says_before_how_long_that_may_take(tmp_path, tries, capsys):
-    *_, options = tries(watch="5")
     trend = tmp_path / "try" / "trends.html"
     assert (options["runs"], options["more"]) == (5, f"trend:  {trend}\n")
     said = capsys.readouterr().out
+    assert "own job convert: 1 target x 4 sizes x 3 repeats = 12 jobs" in said
     assert "WATCH=5: 5 runs of these jobs, about 22 minutes for the thumbnails example; for" in said
 
 

@@ -130,59 +130,50 @@ def test_jobs_that_share_run_at_once_on_one_host(check_of, monkeypatch, children
 
 @pytest.fixture
 def submitted(check_of, clients, monkeypatch):
-    """The step of a job that is RUNNING and can't be diagnosed; what was terminated."""
-    terminated = []
+    """The step of a job that is RUNNING and can't be diagnosed; what terminates it."""
+    terminate = Mock()
     why = SimpleNamespace(message=lambda: "Nothing is known.")
     monkeypatch.setattr(jobs, "list_jobs", lambda *_: [])
     monkeypatch.setattr(jobs, "host_of", lambda *_: JobHost(purchase_option="on_demand"))
     monkeypatch.setattr(jobs, "diagnose", lambda *_, **__: why)
-    monkeypatch.setattr(jobs, "terminate_job", lambda _, job_id, __: terminated.append(job_id))
+    monkeypatch.setattr(jobs, "terminate_job", terminate)
     monkeypatch.setattr(Check, "wait", lambda _, ask, __, ___: ask())
     clients.answer("batch", "submit_job", {"jobName": "a", "jobId": "0a1b"})
-    return lambda: jobs.job(check_of(), "cpu", "on_demand"), terminated
+    return lambda: jobs.job(check_of(), "cpu", "on_demand"), terminate
 
 
-def refused(*_):
-    raise ClientError({"Error": {"Code": "ServerException", "Message": "try again"}}, "Describe")
-
-
-def interrupted(*_):
-    raise KeyboardInterrupt("Ctrl-C")
-
-
-def too_long(*_):
-    raise StepError("RUNNING after 900 s")
+REFUSED = ClientError({"Error": {"Code": "ServerException", "Message": "try again"}}, "Describe")
 
 
 @pytest.mark.parametrize(
-    ("what", "how", "told"),
+    ("what", "error", "told"),
     [
-        ("describe_jobs", refused, (ClientError, "try again")),
-        ("describe_jobs", interrupted, (KeyboardInterrupt, "Ctrl-C")),
-        ("host_of", refused, (ClientError, "try again")),
-        ("wait", too_long, (StepError, r"RUNNING after 900 s\. Nothing is known")),
+        ("describe_jobs", REFUSED, "try again"),
+        ("describe_jobs", KeyboardInterrupt("Ctrl-C"), "Ctrl-C"),
+        ("host_of", REFUSED, "try again"),
+        ("wait", StepError("RUNNING after 900 s"), r"RUNNING after 900 s\. Nothing is known"),
     ],
 )
-@pytest.mark.parametrize("ending", [None, refused])
-def test_however_its_wait_ends_no_job_is_left(submitted, monkeypatch, what, how, told, ending):
-    step, terminated = submitted
+@pytest.mark.parametrize("ending", [None, REFUSED])
+def test_however_its_wait_ends_no_job_is_left(submitted, monkeypatch, what, error, told, ending):
+    step, terminate = submitted
     running = {"0a1b": ended("RUNNING")}
     monkeypatch.setattr(jobs, "describe_jobs", lambda *_: running)
-    monkeypatch.setattr(Check if what == "wait" else jobs, what, how)
-    if ending:
-        monkeypatch.setattr(jobs, "terminate_job", ending)
-    with pytest.raises(told[0], match=told[1]):
+    monkeypatch.setattr(Check if what == "wait" else jobs, what, Mock(side_effect=error))
+    terminate.side_effect = ending
+    with pytest.raises(type(error), match=told):
         step()
-    assert terminated == ([] if ending else ["0a1b"])
+    ((_, job_id, _), _) = terminate.call_args
+    assert job_id == "0a1b"
 
 
 def test_a_job_that_ended_is_not_terminated(submitted, monkeypatch):
-    step, terminated = submitted
+    step, terminate = submitted
     monkeypatch.setattr(jobs, "describe_jobs", lambda *_: {"0a1b": ended("FAILED", 1)})
     monkeypatch.setattr(jobs, "_last_lines", lambda *_: ["no"])
     with pytest.raises(StepError, match="FAILED"):
         step()
-    assert terminated == []
+    terminate.assert_not_called()
 
 
 def received(clients, *texts):

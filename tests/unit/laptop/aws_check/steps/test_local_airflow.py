@@ -158,7 +158,9 @@ def logs(tmp_path):
     return folder
 
 
-def test_a_call_that_was_refused_fails_the_rights(airflow, logs):
+def test_a_call_that_was_refused_fails_the_rights_but_a_local_cloud_refuses_nothing(airflow, logs):
+    with pytest.raises(NotCheckedError, match="does not enforce policies"):
+        airflow(on_aws=False).rights()
     (logs / "attempt=2.log").write_text("fine\nAccessDeniedException: batch:DescribeJobs\n")
     with pytest.raises(StepError, match="refused a call: AccessDeniedException: batch:Desc"):
         airflow().rights()
@@ -214,11 +216,6 @@ def test_an_answer_that_does_not_come_is_no_refusal(airflow, logs, monkeypatch):
     monkeypatch.setattr(found, "_role", role)
     with pytest.raises(StepError, match=f"{READING}: neither allowed nor refused: Connect timeout"):
         found.rights()
-
-
-def test_a_local_cloud_refuses_nothing(airflow, logs):
-    with pytest.raises(NotCheckedError, match="does not enforce policies"):
-        airflow(on_aws=False).rights()
 
 
 @pytest.fixture
