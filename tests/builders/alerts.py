@@ -21,16 +21,7 @@ def some_series(count):
     return [series(parameters=f'{{"size":{size}}}') for size in range(1000, 1000 + count)]
 
 
-def point(
-    first=20,
-    before=0.010,
-    after=0.012,
-    *,
-    of=None,
-    metric="time",
-    near=2,
-    **fields,
-):
+def point(first=20, before=0.010, after=0.012, *, of=None, metric="time", near=2, **fields):
     """A series that moved with run number `first`; `near` runs on each side may be meant, too."""
     moved = {
         "first_recorded_at": FIRST_RUN + timedelta(weeks=first),
@@ -74,12 +65,7 @@ def in_state(alert, *states):
     return alert
 
 
-def merged(
-    changes,
-    alerts=(),
-    told=(),
-    **settings,
-):
+def merged(changes, alerts=(), told=(), **settings):
     """What run 30 adds, with these settings, to alerts and to improvements that were told."""
     return merge(alerts, told, changes, AlertSettings(**settings), run_id=run_id(30), at=NOW)
 

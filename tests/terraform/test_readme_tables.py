@@ -118,11 +118,6 @@ def thing(tmp_path):
     return folder
 
 
-def test_every_readme_is_up_to_date():
-    result = tables("--check")
-    assert result.returncode == 0, result.stderr
-
-
 def test_only_the_two_sections_are_rewritten_or_added_at_the_end(thing):
     result = tables(thing)
     assert result.returncode == 0, result.stderr

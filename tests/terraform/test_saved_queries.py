@@ -222,7 +222,7 @@ def test_crossover_names_the_sizes_on_both_sides(history):
     assert row["greatest_speedup"] == pytest.approx(10)
 
 
-def test_columns_fit_glue_and_say_their_unit():
+def test_columns_fit_glue_and_say_their_unit_and_the_table_covers_every_suite():
     names = [*COLUMNS, *PARTITIONS]
     assert len(names) == len(set(names)) == len(SCHEMA["columns"]) + len(PARTITIONS)
     assert set(SCHEMA["series"]) <= set(names)
@@ -231,9 +231,6 @@ def test_columns_fit_glue_and_say_their_unit():
         assert 0 < len(column["comment"]) <= 255, column
         for suffix, unit in (("_seconds", "seconds"), ("_usd", "USD"), ("_bytes", "bytes")):
             assert not column["name"].endswith(suffix) or unit in column["comment"], column
-
-
-def test_the_table_covers_every_suite():
     variables = hcl2.loads((MODULE / "variables.tf").read_text())["variable"]
     suites = next(v for one in variables for name, v in one.items() if name.strip('"') == "suites")
     assert sorted(suite.strip('"') for suite in suites["default"]) == sorted(SUITES)

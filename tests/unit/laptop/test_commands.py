@@ -125,19 +125,24 @@ def stack(tmp_path):
 LOGIN = {"Airflow": "http://127.0.0.1:8080", "user": "admin", "password": "p", "bucket": "b"}
 
 
-def test_up_says_in_short_lines_what_to_do_next(stack, monkeypatch):
+def test_up_says_in_short_lines_what_to_do_next(stack, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
     (stack.folder / up.LOGIN).write_text(json.dumps(LOGIN))
-    airflow, there, history, stop = up._next_steps(stack.folder).splitlines()
+    up.up(8080, stack.folder)
+    already, airflow, there, history, stop = capsys.readouterr().out.splitlines()
+    assert already == "already up"
     assert airflow == "Airflow: http://127.0.0.1:8080, user admin, password p"
     assert there.startswith("In Airflow, trigger GPU-CPU benchmark;")
+    assert history.endswith("' && .venv/bin/batchmark history show --bucket b)")
+    assert stop == "`make down` stops it and keeps all measurements"
     (stack.folder / up.LOGIN).write_text(json.dumps(LOGIN | {"jobs": ["convert", "train"]}))
-    _, there, *_ = up._next_steps(stack.folder).splitlines()
+    up.up(8080, stack.folder, tmp_path / "job.tfvars")
+    already, _, there, *_ = capsys.readouterr().out.splitlines()
+    assert already == "already up; to use another JOBS= file, run `make down` first"
     assert there.startswith(
         "In Airflow, trigger Own job benchmark for convert, train, or GPU-CPU benchmark;"
     )
-    assert history.endswith("' && .venv/bin/batchmark history show --bucket b)")
-    assert stop == "`make down` stops it and keeps all measurements"
 
 
 def test_a_shell_with_the_file_of_up_reaches_the_local_cloud_alone(stack):
@@ -228,17 +233,6 @@ def test_up_keeps_its_own_jobs_over_down_and_up(tmp_path, monkeypatch, capsys):
     file.unlink()
     assert f"own jobs from {file}: skipped, as the file no longer exists" in once()
     assert started[-1] is None
-
-
-def test_a_stack_that_is_up_says_how_to_give_it_own_jobs(stack, tmp_path, monkeypatch, capsys):
-    (stack.folder / up.LOGIN).write_text(json.dumps(LOGIN))
-    monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
-    up.up(8080, stack.folder, tmp_path / "job.tfvars")
-    assert capsys.readouterr().out.startswith(
-        "already up; to use another JOBS= file, run `make down` first\n"
-    )
-    up.up(8080, stack.folder)
-    assert capsys.readouterr().out.startswith("already up\nAirflow: http")
 
 
 def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monkeypatch, capsys):

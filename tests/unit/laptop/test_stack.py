@@ -27,12 +27,8 @@ def stack_of(tmp_path, monkeypatch):
     return made
 
 
-@pytest.fixture
-def stack(stack_of):
-    return stack_of()
-
-
-def test_the_local_cloud_and_all_its_clients_share_a_secret_of_this_stack(stack, stack_of):
+def test_the_local_cloud_and_all_its_clients_share_a_secret_of_this_stack(stack_of):
+    stack = stack_of()
     stack.start_cloud()
     _, argv = stack.processes.start.call_args.args
     named = argv[argv.index("--credentials") + 1]
@@ -53,9 +49,9 @@ def test_the_local_cloud_and_all_its_clients_share_a_secret_of_this_stack(stack,
     ("kept", "what"),
     [(False, "creating its database"), (True, "bringing its database up to date")],
 )
-def test_only_a_new_database_is_said_to_be_created(stack, monkeypatch, kept, what):
-    said = []
-    monkeypatch.setattr(stack, "say", said.append)
+def test_only_a_new_database_is_said_to_be_created(stack_of, monkeypatch, kept, what):
+    stack, said = stack_of(), []
+    stack.say = said.append
     for step in ("migrate", "start", "wait_until_healthy"):
         monkeypatch.setattr(Airflow, step, lambda *_: None)
     stack.airflow.home.mkdir(parents=True)
@@ -65,18 +61,16 @@ def test_only_a_new_database_is_said_to_be_created(stack, monkeypatch, kept, wha
     assert said[0] == f"Airflow: {what} and starting its components (about 60 s)"
 
 
-def test_a_user_who_waits_for_terraform_alone_is_told_so(stack, monkeypatch):
-    said = []
+def test_a_user_who_waits_for_terraform_alone_is_told_so(stack_of):
+    stack, said = stack_of(), []
     ready = threading.Event()
 
     def say(text):
         said.append(text)
         ready.set()
 
-    monkeypatch.setattr(stack, "say", say)
-    monkeypatch.setattr(stack, "start_cloud", lambda: None)
-    monkeypatch.setattr(stack, "start_airflow", lambda: None)
-    monkeypatch.setattr(stack, "apply", ready.wait)
+    stack.say, stack.apply = say, ready.wait
+    stack.start_cloud = stack.start_airflow = Mock()
     stack.start()
     assert said == ["Terraform: still applying"]
 

@@ -32,6 +32,12 @@ BENCHMARKS = (
 )
 
 
+WHEN_ASKED = (
+    *("gpu_sharing_benchmark", "own_job_benchmark", "job_comparison"),
+    *("noise_calibration", CHANGE_ALERT, "environment_check"),
+)
+
+
 def test_every_file_imports_and_has_one_dag_named_after_it(dag_bag):
     assert dag_bag.import_errors == {}
     assert set(dag_bag.dags) == {path.stem for path in FILES}
@@ -144,17 +150,6 @@ def test_other_dags_run_in_order(dag_bag, dag_id, tasks):
 
 
 @pytest.mark.parametrize(
-    "dag_id",
-    [
-        *("gpu_sharing_benchmark", "own_job_benchmark", "job_comparison"),
-        *("noise_calibration", CHANGE_ALERT, "environment_check"),
-    ],
-)
-def test_some_run_only_when_asked(dag_bag, dag_id):
-    assert dag_bag.dags[dag_id].timetable.can_be_scheduled is False
-
-
-@pytest.mark.parametrize(
     ("dag_id", "unpaused", "first"),
     [
         ("leak_guard", (19, 12, 5), (19, 12, 20)),
@@ -164,16 +159,18 @@ def test_some_run_only_when_asked(dag_bag, dag_id):
         ("own_job_schedule", (19, 12, 11), (19, 12, 15)),
         # A run costs money; with a start date Airflow would make up for the Monday before.
         ("gpu_cpu_benchmark", (19, 12), (23, 3)),
+        *((dag_id, (19, 12), None) for dag_id in WHEN_ASKED),
     ],
 )
 def test_the_first_run_after_unpausing_on_a_thursday(dag_bag, monkeypatch, dag_id, unpaused, first):
-    now, run = (datetime(2026, 11, *moment, tzinfo=UTC) for moment in (unpaused, first))
+    now = datetime(2026, 11, *unpaused, tzinfo=UTC)
     monkeypatch.setattr("airflow.timetables.trigger.utcnow", lambda: now)
     dag = dag_bag.dags[dag_id]
     timetable = decode_timetable(encode_timetable(dag.timetable))  # as the scheduler has it
     restriction = TimeRestriction(dag.start_date, None, catchup=dag.catchup)
     found = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
-    assert found.run_after == run
+    assert (found and found.run_after) == (first and datetime(2026, 11, *first, tzinfo=UTC))
+    assert timetable.can_be_scheduled is (first is not None)
 
 
 @pytest.mark.parametrize(

@@ -121,25 +121,13 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
     ("model", "given", "problem"),
     [
         (SharingOptions, {"modes": ("mig",)}, "unknown modes 'mig'; known: exclusive, time_slic"),
-        (
-            SharingOptions,
-            {"modes": ()},
-            "modes is empty; specify at least one value, such as exclusive,",
-        ),
+        (SharingOptions, {"modes": ()}, "modes is empty; specify at least one value, such as ex"),
         (SharingOptions, {"replicas": ("five",)}, "replicas expects whole numbers, got 'five'"),
         (SharingOptions, {"replicas": (True,)}, "replicas expects whole numbers, got True"),
-        (
-            SharingOptions,
-            {"replicas": ()},
-            "replicas is empty; specify at least one value, such as 1,2,5,10,20",
-        ),
+        (SharingOptions, {"replicas": ()}, "replicas is empty; specify at least one value, such"),
         (SharingOptions, {"mps_memory_mib": 0}, "mps_memory_mib 0 is out of range; use 1 or more"),
         (ScalingRun, {"momentum": "x"}, "momentum expects numbers, got 'x'"),
-        (
-            ScalingRun,
-            {"learning_rate": 2e6},
-            "learning_rate 2000000.0 is out of range; use a number above",
-        ),
+        (ScalingRun, {"learning_rate": 2e6}, "learning_rate 2000000.0 is out of range; use a num"),
         (ScalingRun, {"dtype": "float16"}, "unknown dtype 'float16'; known: suite, bfloat16, floa"),
         (ScalingRun, {"study": ({"epochs": 1},) * 21}, "study has 21 values; use at most 20"),
         (OwnJobRun, {"sizes": (True,)}, "sizes expects numbers, got True"),

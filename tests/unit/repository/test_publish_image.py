@@ -240,12 +240,16 @@ def test_each_command_is_shown_before_it_runs(machine):
     assert machine.calls[-1] == f"docker logout {REGISTRY}"
 
 
-def test_another_stacks_repository_is_not_pinned(machine):
+def test_repository_and_tag_can_be_given_and_another_stacks_repository_is_not_pinned(machine):
+    by_argument = machine.publishes("--repository", REPOSITORY, "try-1")
+    assert f"Pushed {REPOSITORY}:try-1" in by_argument.stdout
     (machine.bin / "terraform").unlink()
-    result = machine.run("--repository", REPOSITORY)
-    assert result.stdout.splitlines()[-1].strip() == (
-        f"terraform apply -var image_tag={DIGEST} -var cpu_image_tag={CPU_DIGEST}"
-    )
+    by_environment = machine.publishes(ECR_REPOSITORY_URL=REPOSITORY, IMAGE_TAG="try-2")
+    assert f"Pushed {REPOSITORY}:try-2" in by_environment.stdout
+    for result in (by_argument, by_environment):
+        assert result.stdout.splitlines()[-1].strip() == (
+            f"terraform apply -var image_tag={DIGEST} -var cpu_image_tag={CPU_DIGEST}"
+        )
     assert not machine.pin.exists()
 
 
@@ -258,13 +262,6 @@ def test_what_an_earlier_try_pushed_stays(machine, there, built):
     (build,) = machine.builds
     assert built in build
     assert machine.pin.read_text() == PIN
-
-
-def test_repository_and_tag_can_be_given(machine):
-    by_argument = machine.publishes("--repository", REPOSITORY, "try-1")
-    assert f"Pushed {REPOSITORY}:try-1" in by_argument.stdout
-    by_environment = machine.publishes(ECR_REPOSITORY_URL=REPOSITORY, IMAGE_TAG="try-2")
-    assert f"Pushed {REPOSITORY}:try-2" in by_environment.stdout
 
 
 @pytest.mark.parametrize(

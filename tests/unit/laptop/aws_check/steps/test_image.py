@@ -63,16 +63,13 @@ THERE = f"""printf 'exists already:\\n  image_tag     = "{GPU}"\\n  cpu_image_ta
     [(f'[ "$*" = "--repository {REPOSITORY}" ] || exit 2', NAMED), (THERE, "exit 1")],
     ids=["pushed", "there already"],
 )
-def test_what_was_built_is_kept_by_its_digests(check, publish, lines):
-    publish(*lines)
-    assert image.image(check).text == f"{GPU}, for CPU targets {CPU}"
-    assert json.loads((check.folder / image.FILE).read_text()) == [GPU, CPU]
-
-
-def test_an_image_that_is_not_built_says_why(check, publish):
+def test_what_was_built_is_kept_by_its_digests_and_what_was_not_says_why(check, publish, lines):
     publish("echo 2 files differ from the last commit >&2", "exit 1")
     with pytest.raises(LaptopError, match="2 files differ"):
         image.image(check)
+    publish(*lines)
+    assert image.image(check).text == f"{GPU}, for CPU targets {CPU}"
+    assert json.loads((check.folder / image.FILE).read_text()) == [GPU, CPU]
 
 
 @pytest.fixture
@@ -124,20 +121,20 @@ def test_an_image_of_the_users_is_copied_for_all_targets_once_as_tags_are_immuta
     assert docker.asked == []
 
 
-def test_a_push_that_ecr_does_not_have_fails(check, clients, docker):
+@pytest.mark.parametrize(
+    ("failing", "told"),
+    [
+        ("tag", "docker tag failed: denied"),
+        ("push", "docker push failed: denied"),
+        (None, "job:check was pushed, but ECR does not list it"),
+    ],
+)
+def test_a_push_that_fails_says_why_and_no_login_stays(check, clients, docker, failing, told):
     pushed(clients, None)
     token(clients)
     pushed(clients, None)
-    with pytest.raises(StepError, match="job:check was pushed, but ECR does not list it"):
-        image.image(applied(replace(check, image="job:1")))
-
-
-@pytest.mark.parametrize("failing", ["tag", "push"])
-def test_a_push_that_fails_says_why_and_no_login_stays(check, clients, docker, failing):
-    pushed(clients, None)
-    token(clients)
     docker.failing = failing
-    with pytest.raises(LaptopError, match=f"docker {failing} failed: denied"):
+    with pytest.raises(LaptopError, match=told):
         image.image(applied(replace(check, image="job:1")))
     assert docker.asked[-1] == ("logout", REGISTRY, "")
 
