@@ -52,11 +52,17 @@ def scripted(monkeypatch, tmp_path):
     monkeypatch.setattr(command, "end_steps", lambda _: steps(script.ends))
     monkeypatch.setattr(command, "tell", lambda *_: script.taken.append("tell"))
     monkeypatch.setattr(command, "Check", Mock)
+
+    def check(**asked):
+        given = {"region": "us-east-1", "yes": True} | asked
+        command.aws_check(CheckOptions(**given), script.folder)
+
+    def refused(told, **asked):
+        with pytest.raises(LaptopError, match=told):
+            check(**asked)
+
+    script.check, script.refused = check, refused
     return script
-
-
-def order(**asked):
-    return CheckOptions(region="us-east-1", yes=True, **asked)
 
 
 @pytest.mark.parametrize("fails", [None, "step", "terminal"])
@@ -65,10 +71,9 @@ def test_a_check_takes_its_steps_destroys_and_tells_what_failed(scripted, monkey
     monkeypatch.setattr(command.Clock, "say", said)
     if fails == "step":
         scripted.steps["apply"] = StepError("AccessDenied")
-        with pytest.raises(LaptopError, match="1 step failed: apply"):
-            command.aws_check(order(), scripted.folder)
+        scripted.refused("1 step failed: apply")
     else:
-        command.aws_check(order(), scripted.folder)
+        scripted.check()
     assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
     assert State.of(scripted.home).kept.over
     assert "up to $1.98" in str(said.call_args_list)
@@ -79,7 +84,7 @@ def test_a_check_takes_its_steps_destroys_and_tells_what_failed(scripted, monkey
 def test_an_interrupt_at_any_step_destroys(scripted, interrupted, how):
     scripted.steps[interrupted] = how()
     with pytest.raises(how):
-        command.aws_check(order(), scripted.folder)
+        scripted.check()
     assert scripted.taken[-3:] == ["destroy", "nothing left", "tell"]
     state = State.of(scripted.home)
     assert state.kept.over
@@ -93,13 +98,11 @@ def test_an_interrupt_at_any_step_destroys(scripted, interrupted, how):
 def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, broken, how):
     ok = scripted.ends[broken]
     scripted.ends[broken] = StepError("left: s3 batchmark-check-results")
-    with pytest.raises(LaptopError, match=f"1 step failed: {broken}"):
-        command.aws_check(order(), scripted.folder)
-    with pytest.raises(LaptopError, match="is unfinished: continue it with RESUME=yes"):
-        command.aws_check(order(), scripted.folder)
+    scripted.refused(f"1 step failed: {broken}")
+    scripted.refused("is unfinished: continue it with RESUME=yes")
     scripted.ends[broken] = ok
     scripted.taken.clear()
-    command.aws_check(order(**{how: True}), scripted.folder)
+    scripted.check(**{how: True})
     assert scripted.taken == ["destroy", "nothing left", "tell"]
     assert State.of(scripted.home).kept.over
 
@@ -107,18 +110,17 @@ def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, br
 def test_after_a_kill_resume_goes_on_where_it_ended(scripted):
     state = State.begin_in(scripted.home)
     state.begin("apply")  # and no more was written
-    with pytest.raises(LaptopError, match="is unfinished"):
-        command.aws_check(order(), scripted.folder)
+    scripted.refused("is unfinished")
     assert scripted.taken == []
-    command.aws_check(order(resume=True), scripted.folder)
+    scripted.check(resume=True)
     assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
 
 
 def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
-    command.aws_check(order(keep=True), scripted.folder)
+    scripted.check(keep=True)
     assert scripted.taken == ["apply", "job", "tell"]
     assert "DESTROY=yes` to destroy it" in capsys.readouterr().out
-    command.aws_check(order(resume=True), scripted.folder)
+    scripted.check(resume=True)
     assert scripted.taken[3:] == ["destroy", "nothing left", "tell"]
 
 
@@ -140,8 +142,7 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_made(scripted, asked, line):
-    with pytest.raises(LaptopError, match=line):
-        command.aws_check(order(**asked), scripted.folder)
+    scripted.refused(line, **asked)
     assert scripted.taken == []
     assert State.of(scripted.home) is None
 
@@ -163,50 +164,44 @@ def test_credentials_that_end_too_soon_are_refused_before_it_asks(in_aws, monkey
 
     monkeypatch.setattr(command, "refuse_ending", refuse)
     for parts, hours in (("", 3), ("sharing", 3), ("multi_node,eks", 5)):
-        with pytest.raises(LaptopError, match=f"in less than {hours} hours"):
-            command.aws_check(order(parts=parts), in_aws.folder)
+        in_aws.refused(f"in less than {hours} hours", parts=parts)
     assert State.of(in_aws.home) is None
 
 
 def test_without_its_image_a_check_is_refused_before_it_asks(in_aws, monkeypatch):
     refuse = Mock(side_effect=LaptopError("no Docker engine answers"))
     monkeypatch.setattr(command, "refuse_without_image", refuse)
-    with pytest.raises(LaptopError, match="no Docker engine answers"):
-        command.aws_check(CheckOptions(region="us-east-1", image="job:1"), in_aws.folder)
+    in_aws.refused("no Docker engine answers", yes=False, image="job:1")
     refuse.assert_called_once_with("job:1")
     assert State.of(in_aws.home) is None
 
 
 def test_an_image_is_pulled_before_anything_is_made(in_aws, monkeypatch):
-    command.aws_check(order(image="job:1"), in_aws.folder)
+    in_aws.check(image="job:1")
     assert in_aws.taken[:2] == ["pull job:1", "apply"]
     in_aws.taken.clear()
     denied = LaptopError("docker pull failed: denied")
     monkeypatch.setattr(command, "pull", Mock(side_effect=denied))
-    with pytest.raises(LaptopError, match="docker pull failed"):
-        command.aws_check(order(image="job:2"), in_aws.folder)
+    in_aws.refused("docker pull failed", image="job:2")
     assert in_aws.taken == []
 
 
 def test_what_another_check_left_is_refused_unless_it_is_only_listed(scripted):
     scripted.left[:] = ["s3 batchmark-check-results"]
-    with pytest.raises(
-        LaptopError, match=r"contains resources from a check .* s3 batchmark-check-results"
-    ):
-        command.aws_check(order(), scripted.folder)
+    scripted.refused(r"contains resources from a check .* s3 batchmark-check-results")
     assert scripted.taken == []
     scripted.left[:] = ["arn:aws:sns:us-east-1:123456789012:batchmark-check-alerts"]
-    command.aws_check(order(), scripted.folder)
+    scripted.check()
     assert scripted.taken
 
 
 def test_what_goes_on_has_the_parts_that_it_began_with(scripted, monkeypatch):
     seen = []
     monkeypatch.setattr(command, "steps_of", lambda check: seen.append(check.parts) or [])
-    command.aws_check(order(parts="multi_node,eks", budget="5", keep=True), scripted.folder)
-    command.aws_check(order(resume=True, keep=True), scripted.folder)
+    scripted.check(parts="multi_node,eks", budget="5", keep=True)
+    scripted.check(resume=True, keep=True)
     monkeypatch.setattr(command, "end_steps", lambda check: seen.append(check.parts) or [])
-    command.aws_check(order(destroy=True), scripted.folder)
+    scripted.check(destroy=True)
     assert [[part.name for part in parts] for parts in seen] == [["multi_node", "eks"]] * 3
 
 
@@ -220,8 +215,7 @@ def test_a_program_that_a_part_needs_is_named(monkeypatch):
 def test_what_can_not_be_looked_for_at_the_end_is_not_begun(scripted, monkeypatch):
     error = ClientError({"Error": {"Code": "AccessDenied", "Message": "tag:GetResources"}}, "Get")
     monkeypatch.setattr(command, "leftovers", Mock(side_effect=error))
-    with pytest.raises(LaptopError, match=r"can't search the account .* tag:GetResources"):
-        command.aws_check(order(), scripted.folder)
+    scripted.refused(r"can't search the account .* tag:GetResources")
     assert scripted.taken == []
 
 
@@ -229,11 +223,9 @@ def test_a_profile_or_region_that_there_is_not_is_refused(scripted, monkeypatch,
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(LaptopError, match="choose one, for example with REGION=us-east-1"):
-        command.aws_check(CheckOptions(None), scripted.folder)
+    scripted.refused("choose one, for example with REGION=us-east-1", region=None)
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
-    with pytest.raises(LaptopError, match=r"can't be used: .*nobodys"):
-        command.aws_check(CheckOptions(None), scripted.folder)
+    scripted.refused(r"can't be used: .*nobodys", region=None)
 
 
 @pytest.mark.parametrize(
@@ -244,10 +236,9 @@ def test_it_asks_once_where_somebody_is(scripted, monkeypatch, answer, refusal):
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: answer is not None))
     monkeypatch.setattr("builtins.input", lambda _: answer)
     if refusal:
-        with pytest.raises(LaptopError, match=refusal):
-            command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
+        scripted.refused(refusal, yes=False)
     else:
-        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
+        scripted.check(yes=False)
     assert len(scripted.taken) == (0 if refusal else 5)
 
 
