@@ -209,22 +209,16 @@ def test_gpus_are_declared_where_the_engine_has_none(cloud, client):
     assert cloud.output(cloud.submit(definition)) == ["0,1"]
 
 
-@pytest.fixture
-def faults(cloud):
-    """The control of faults; all are ended with the test."""
-    with cloud.control() as control:
-        yield control
-        control.delete("/_faults")
-
-
 @pytest.mark.parametrize("with_init", [True, False])
-def test_a_command_killed_from_outside(cloud, submit, client, faults, with_init):
+def test_a_command_killed_from_outside(cloud, submit, client, with_init):
     job_id = submit(FOR_EVER, linuxParameters={"initProcessEnabled": with_init})
     cloud.wait_for(job_id, "RUNNING")
-    (pid,) = wait_for(lambda: faults.get(f"/_faults/jobs/{job_id}").json()["pids"], "process id")
-    assert kill(client, pid, IMAGE)
-    assert not kill(client, pid, IMAGE)
-    job = cloud.finish(job_id)
-    assert faults.get(f"/_faults/jobs/{job_id}").json()["pids"] == []
+    with cloud.control() as faults:
+        asked = f"/_faults/jobs/{job_id}"
+        (pid,) = wait_for(lambda: faults.get(asked).json()["pids"], "process id")
+        assert kill(client, pid, IMAGE)
+        assert not kill(client, pid, IMAGE)
+        job = cloud.finish(job_id)
+        assert faults.get(asked).json()["pids"] == []
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
     assert "reason" not in job["container"]

@@ -29,29 +29,23 @@ def machine(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("image", [None, "job:1"])
-def test_a_machine_is_refused_only_if_its_engine_does_not_answer(machine, image):
+def test_a_machine_is_refused_only_if_no_engine_answers(machine, monkeypatch, tmp_path, image):
     engine.refuse_without_image(image)
     machine.has(docker="echo 'Is the docker daemon running?' >&2; exit 1")
     with pytest.raises(LaptopError, match=r"docker \w+ failed: Is the docker daemon running\?"):
         engine.refuse_without_image(image)
-
-
-def test_without_docker_it_says_so(machine, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     with pytest.raises(LaptopError, match=r"docker is needed for the job image .*: install it"):
         engine.refuse_without_image("job:1")
 
 
-def test_what_publish_refuses_is_refused_unless_an_image_is_given(machine):
+def test_what_publish_refuses_and_a_full_disk_are_refused_unless_an_image_is_given(machine):
     machine.has(publish="echo 'publish.sh: 2 files differ' >&2; exit 1")
-    with pytest.raises(
-        LaptopError, match=r"publish.sh: 2 files differ\. Alternatively, specify an existing"
-    ):
+    differing = r"publish.sh: 2 files differ\. Alternatively, specify an existing"
+    with pytest.raises(LaptopError, match=differing):
         engine.refuse_without_image(None)
     engine.refuse_without_image("job:1")
-
-
-def test_a_full_disk_is_refused_unless_an_image_is_given(machine):
+    machine.has()
     machine.free = 5e9
     with pytest.raises(LaptopError, match=r"images has 5 GB free, .* takes about 14 GB: free some"):
         engine.refuse_without_image(None)

@@ -13,19 +13,14 @@ from tests.builders.files import program
 JOB = {"command": ["python", "convert.py"], "vcpus": None, "memory_mib": None}
 
 
-@pytest.fixture
-def evaluate(monkeypatch):
-    """What Terraform is asked, which it answers with one job."""
+def test_own_jobs_are_those_that_terraform_reads_of_a_file_for_the_laptops_targets(
+    tmp_path, monkeypatch
+):
     terraform = Mock()
-    terraform.return_value.evaluate.return_value = {"convert": JOB}
+    evaluate = terraform.return_value.evaluate
+    evaluate.return_value = {"convert": JOB}
     monkeypatch.setattr(jobs_file, "Terraform", terraform)
     monkeypatch.setattr(jobs_file, "init_one_at_a_time", lambda _: None)
-    return terraform.return_value.evaluate
-
-
-def test_own_jobs_are_those_that_terraform_reads_of_a_file_for_the_laptops_targets(
-    tmp_path, evaluate
-):
     file = tmp_path / "job.tfvars"
     with pytest.raises(LaptopError, match=f"{file} does not exist: JOBS= must name"):
         jobs_file.read_own_jobs(file)

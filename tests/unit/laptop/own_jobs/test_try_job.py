@@ -1,5 +1,6 @@
 """`make try-job`: what it starts, what it says first, and what it adds to a failure."""
 
+import re
 from unittest.mock import Mock
 
 import pytest
@@ -54,6 +55,19 @@ def tries(tmp_path, monkeypatch, ran):
     return tried
 
 
+@pytest.fixture
+def refused(tries, ran):
+    """What is said where nothing starts."""
+
+    def said(**options):
+        with pytest.raises(LaptopError) as error:
+            tries(**options)
+        assert ran == []
+        return str(error.value)
+
+    return said
+
+
 def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, tries, capsys):
     folder, dag_id, conf, options = tries()
     assert folder == tmp_path / "try"
@@ -90,11 +104,8 @@ def test_it_runs_on_one_target_alone_names_its_commit_and_is_repeated(tmp_path, 
 
 
 @pytest.mark.parametrize("watch", ["0", "x", "-1", "2.5", " ", "\u00b2"])
-def test_what_is_no_number_of_runs_starts_nothing(tries, ran, watch):
-    with pytest.raises(LaptopError) as refused:
-        tries(watch=watch)
-    assert str(refused.value).startswith(f"WATCH is {watch!r}: it must be a number of runs")
-    assert ran == []
+def test_what_is_no_number_of_runs_starts_nothing(refused, watch):
+    assert refused(watch=watch).startswith(f"WATCH is {watch!r}: it must be a number of runs")
 
 
 @pytest.mark.parametrize(
@@ -111,43 +122,37 @@ def test_what_will_run_is_said_in_jobs(changes, said):
 
 
 @pytest.mark.parametrize("engine", [True, False])
-def test_what_needs_no_file_is_refused_before_it_is_read(tmp_path, tries, ran, monkeypatch, engine):
+def test_what_needs_no_file_is_refused_before_it_is_read(tmp_path, refused, monkeypatch, engine):
     monkeypatch.setattr(try_job, "read_own_jobs", unread)
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
-    with pytest.raises(LaptopError, match="repeats 0 is out of range; use 1 to "):
-        tries(repeats=0, engine=engine)
+    assert "repeats 0 is out of range; use 1 to " in refused(repeats=0, engine=engine)
     (tmp_path / "demo").mkdir()
     with monkeypatch.context() as running:
         running.setattr("laptop.session.BUILD", tmp_path)
         running.setattr("laptop.session.processes_of", lambda path: path.name == "demo")
-        with pytest.raises(LaptopError, match="`make demo` is running in this clone"):
-            tries(engine=engine)
+        assert "`make demo` is running in this clone" in refused(engine=engine)
     if engine:
-        with pytest.raises(LaptopError, match="ENGINE=yes requires a Docker engine"):
-            tries(engine=True)
-    assert ran == []
+        assert "ENGINE=yes requires a Docker engine" in refused(engine=True)
 
 
 @pytest.mark.usefixtures("has_engine")
-def test_the_image_brings_the_command_which_must_be_here_without_an_engine(tries, ran):
-    with pytest.raises(LaptopError, match="nowhere-to-be-found"):
-        tries(only={"command": ["nowhere-to-be-found"]})
-    assert ran == []
+def test_the_image_brings_the_command_which_must_be_here_without_an_engine(tries, refused):
+    assert "nowhere-to-be-found" in refused(only={"command": ["nowhere-to-be-found"]})
     *_, options = tries(only={"command": []}, engine=True)
     assert options["engine"] is True
 
 
-def test_an_output_that_is_there_already_starts_nothing(tmp_path, tries, ran):
+def test_an_output_that_is_there_already_starts_nothing(tmp_path, tries, refused):
     (tmp_path / "out.json").touch()
-    with pytest.raises(LaptopError, match=r"out\.json already exists, .* pass: remove the"):
-        tries(only={"output": "out.json"})
-    assert ran == []
+    assert re.search(
+        r"out\.json already exists, .* pass: remove the", refused(only={"output": "out.json"})
+    )
     (tmp_path / "out.json").unlink()
     assert tries()
 
 
 @pytest.mark.usefixtures("has_engine")
-def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, tries, ran, monkeypatch):
+def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, tries, refused, monkeypatch):
     monkeypatch.setattr("laptop.own_jobs.jobs_file.MOST_FOLDER_BYTES", 2**20)
     for folder in ("data", ".venv"):
         (tmp_path / folder).mkdir()
@@ -156,10 +161,7 @@ def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, tries, ran, monk
     (tmp_path / ".venv" / "pyvenv.cfg").touch()
     with monkeypatch.context() as early:
         early.setattr(try_job, "read_own_jobs", unread)
-        said = f"{tmp_path} contains 1.5 MiB, .* most 1.0 MiB: move"
-        with pytest.raises(LaptopError, match=said):
-            tries()
-    assert ran == []
+        assert re.search(f"{tmp_path} contains 1.5 MiB, .* most 1.0 MiB: move", refused())
     assert tries(engine=True)
 
 

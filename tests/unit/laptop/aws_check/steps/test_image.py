@@ -44,16 +44,6 @@ def test_digests_are_read_from_what_publish_says():
         image.digests("docker: not found")
 
 
-@pytest.fixture
-def publish(monkeypatch, tmp_path):
-    """In place of publish.sh a script of these lines."""
-
-    def written(*lines):
-        monkeypatch.setattr(image, "PUBLISH", program(tmp_path / "publish.sh", "\n".join(lines)))
-
-    return written
-
-
 NAMED = f"echo '  terraform apply -var image_tag={GPU} -var cpu_image_tag={CPU}'"
 THERE = f"""printf 'exists already:\\n  image_tag     = "{GPU}"\\n  cpu_image_tag = "{CPU}"\\n'"""
 
@@ -63,11 +53,16 @@ THERE = f"""printf 'exists already:\\n  image_tag     = "{GPU}"\\n  cpu_image_ta
     [(f'[ "$*" = "--repository {REPOSITORY}" ] || exit 2', NAMED), (THERE, "exit 1")],
     ids=["pushed", "there already"],
 )
-def test_what_was_built_is_kept_by_its_digests_and_what_was_not_says_why(check, publish, lines):
-    publish("echo 2 files differ from the last commit >&2", "exit 1")
+def test_what_was_built_is_kept_by_its_digests_and_what_was_not_says_why(
+    check, monkeypatch, tmp_path, lines
+):
+    script = program(
+        tmp_path / "publish.sh", "echo 2 files differ from the last commit >&2; exit 1"
+    )
+    monkeypatch.setattr(image, "PUBLISH", script)
     with pytest.raises(LaptopError, match="2 files differ"):
         image.image(check)
-    publish(*lines)
+    program(script, "\n".join(lines))
     assert image.image(check).text == f"{GPU}, for CPU targets {CPU}"
     assert json.loads((check.folder / image.FILE).read_text()) == [GPU, CPU]
 
