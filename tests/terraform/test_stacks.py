@@ -76,19 +76,10 @@ def test_airflow_reads_what_stacks_publish(tmp_path, offline):
 
 # What Airflow itself depends on, so that MWAA has it.
 AIRFLOWS_OWN = {
-    "apache-airflow",
-    "apache-airflow-core",
-    "apache-airflow-task-sdk",
-    "asgiref",
-    "boto3",
-    "botocore",
-    "urllib3",  # botocore's own
+    *("apache-airflow", "apache-airflow-core", "apache-airflow-task-sdk"),
+    *("asgiref", "boto3", "botocore", "urllib3"),  # the last is botocore's own
     # Of the API server, which the pages run in.
-    "cachetools",
-    "croniter",
-    "fastapi",
-    "itsdangerous",
-    "sqlalchemy",
+    *("cachetools", "croniter", "fastapi", "itsdangerous", "sqlalchemy"),
 }
 
 

@@ -19,7 +19,7 @@ def dag(dag_bag):
     return dag_bag.dags[DAG_ID]
 
 
-def test_it_runs_in_order(dag):
+def test_it_runs_in_order_and_the_docs_name_its_tasks(dag):
     assert_order(
         dag,
         ("plan_pods", "start_node", "wait_for_node", "run_pods", "collect_results", "compare"),
@@ -33,6 +33,10 @@ def test_it_runs_in_order(dag):
     assert issubclass(run_pods.operator_class, PodsOperator)
     assert run_pods.max_active_tis_per_dagrun == 1
     assert run_pods.retries == TRIES - 1
+    page = (DOCS / "eks-gpu-sharing.md").read_text()
+    named = set(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
+    listed = {task for row in named for task in re.findall(r"`(\w+)`", row)}
+    assert listed == set(dag.task_ids)
 
 
 def test_the_node_ends_whatever_becomes_of_the_run(dag):
@@ -44,10 +48,3 @@ def test_the_node_ends_whatever_becomes_of_the_run(dag):
     # While its node group grows, EKS refuses to shrink it: longer than wait_for_node waits.
     assert end.retries * end.retry_delay > timedelta(seconds=START_SECONDS)
     assert end.downstream_task_ids == set()
-
-
-def test_the_docs_name_its_tasks(dag):
-    page = (DOCS / "eks-gpu-sharing.md").read_text()
-    named = set(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
-    listed = {task for row in named for task in re.findall(r"`(\w+)`", row)}
-    assert listed == set(dag.task_ids)

@@ -15,14 +15,11 @@ from batchmark_job.workloads.base import TOLERANCES
 from batchmark_job.workloads.builtin import WORKLOADS
 
 
-def test_the_trigger_form_offers_what_the_job_knows():
+def test_the_trigger_form_offers_what_the_job_knows_and_what_may_share_a_device():
+    """Its axes are checked before a run costs anything; the job checks them again."""
     assert list(known_to_airflow.SUITES) == list(NAMES)
     assert set(known_to_airflow.DTYPES) == set(TOLERANCES)
     assert known_to_airflow.CUSTOM == CUSTOM
-
-
-def test_the_trigger_form_knows_what_may_share_a_device():
-    """Its axes are checked before a run costs anything; the job checks them again."""
     axes = {
         name: {
             axis.name: (axis.minimum, axis.maximum, axis.default is not None)

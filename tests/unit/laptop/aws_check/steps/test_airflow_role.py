@@ -52,6 +52,8 @@ def test_a_client_acts_as_the_role_and_gets_new_credentials_before_they_end(
     clock.now = RENEWED_AFTER_SECONDS
     airflow.renew()
     assert credentials.get_frozen_credentials().access_key.endswith("TWO2")
+    assumed(clients, "NEW3")  # for a session of our own
+    assert airflow.session().get_credentials().access_key.endswith("NEW3")
 
 
 def test_nobody_else_reads_the_credentials_which_last_for_a_while(role, clients):
@@ -64,11 +66,3 @@ def test_nobody_else_reads_the_credentials_which_last_for_a_while(role, clients)
     clock.now = RENEWED_AFTER_SECONDS - 1
     airflow.renew()
     clients.assert_all_was_asked()
-
-
-def test_a_session_is_of_the_role_assumed_anew(role, clients):
-    airflow, _ = role
-    assumed(clients, "ONE1")
-    assumed(clients, "TWO2")
-    airflow.renew()
-    assert airflow.session().get_credentials().access_key.endswith("TWO2")
