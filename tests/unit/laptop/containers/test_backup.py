@@ -190,29 +190,21 @@ def test_a_restored_bucket_holds_what_was_saved_and_nothing_else(
         assert (report["Body"].read(), report["ContentType"]) == (b"<p>", "text/html")
 
 
-@pytest.fixture
-def cloud_that_is_gone(runs_cloud, deployment, monkeypatch):
-    """A deployment whose local cloud was there a moment ago."""
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_cloud_that_fails_meanwhile_is_reported(
+    docker, runs_cloud, deployment, saved, tmp_path, monkeypatch, broken
+):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    return replace(deployment, cloud_port=free_port())
-
-
-def test_a_cloud_that_fails_meanwhile_is_reported(cloud_that_is_gone, tmp_path):
+    deployment = replace(deployment, cloud_port=free_port())
     failed = r"backing up the bucket failed.*cloud`: Could not connect"
     with pytest.raises(LaptopError, match=failed):
-        backup(cloud_that_is_gone, tmp_path / "new")
+        backup(deployment, tmp_path / "new")
     with pytest.raises(LaptopError, match="is not a backup"):
-        read_backup(tmp_path / "new", cloud_that_is_gone)
-
-
-@pytest.mark.parametrize("broken", [False, True])
-def test_a_cloud_that_fails_while_the_bucket_is_restored_is_reported(
-    docker, cloud_that_is_gone, saved, broken
-):
+        read_backup(tmp_path / "new", deployment)
     if broken:  # nothing starts afterwards either, and the first error is reported
         (docker / "broken").touch()
     with pytest.raises(LaptopError, match=r"restoring the bucket failed.*: Could not connect"):
-        restore(cloud_that_is_gone, saved)
+        restore(deployment, saved)
     asked = (docker / "asked").read_text().splitlines()
     assert " up " in asked[-2 if broken else -1]  # then Compose is asked what failed
 

@@ -61,10 +61,13 @@ def keys(docker, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
 
 
-def test_docker_compose_alone_finds_what_was_last(docker, deployment, monkeypatch, tmp_path):
+@pytest.mark.parametrize("version", ["2.26.1-4", "v2.24.0", "5.0.1"])
+def test_docker_compose_alone_finds_what_was_last(
+    docker, deployment, monkeypatch, tmp_path, version
+):
     socket = tmp_path / "engine.sock"
     socket.touch()
-    docker(host=f"unix://{socket}")
+    docker(compose=version, host=f"unix://{socket}")
     monkeypatch.setenv("ENGINE_GROUP", "998")
     monkeypatch.setenv("AIRFLOW_IMAGE", "mine:1")
     monkeypatch.setenv("SOMETHING_ELSE", "secret")
@@ -125,34 +128,28 @@ def test_a_docker_that_will_not_do_is_reported(docker, deployment, answers, mess
         compose_for(deployment)
 
 
-@pytest.mark.parametrize("version", ["2.26.1-4", "v2.24.0", "5.0.1"])
-def test_a_new_compose_will_do(docker, deployment, version):
-    docker(compose=version)
-    Compose(deployment).check()
-
-
-@pytest.mark.parametrize("about", ["Debian [name=seccomp]", "Debian [name=rootless]"])
-def test_the_engines_socket_goes_with_its_group(docker, deployment, tmp_path, about):
-    """A rootless engine's belongs to root in its containers."""
+@pytest.mark.parametrize(
+    ("platform", "about", "group"),
+    [
+        ("linux", "Debian [name=seccomp]", None),  # the socket's own
+        ("linux", "Debian [name=rootless]", "0"),  # its belongs to root in its containers
+        ("darwin", "Alpine Linux [name=seccomp]", "in a virtual machine"),
+        ("linux", "Docker Desktop []", "in a virtual machine"),
+    ],
+)
+def test_the_engines_socket_goes_with_its_group(
+    docker, deployment, tmp_path, monkeypatch, platform, about, group
+):
     if os.getgid() == 0:
         os.chown(tmp_path, -1, 12)
     docker(host=f"unix://{tmp_path}", about=about)
-    group = "0" if "rootless" in about else str(tmp_path.stat()[stat.ST_GID])
-    found = engine_socket(Compose(deployment))
-    assert found == {"ENGINE_SOCKET": str(tmp_path), "ENGINE_GROUP": group}
-
-
-@pytest.mark.parametrize(
-    ("platform", "about"),
-    [("darwin", "Alpine Linux [name=seccomp]"), ("linux", "Docker Desktop []")],
-)
-def test_an_engine_in_a_virtual_machine_has_its_socket_there(
-    docker, deployment, monkeypatch, platform, about
-):
-    docker(host="unix:///home/me/.docker/run/docker.sock", about=about)
     monkeypatch.setattr("laptop.containers.compose.sys.platform", platform)
     found = engine_socket(Compose(deployment))
-    assert found == {"ENGINE_SOCKET": "/var/run/docker.sock", "ENGINE_GROUP": "0"}
+    if group == "in a virtual machine":
+        assert found == {"ENGINE_SOCKET": "/var/run/docker.sock", "ENGINE_GROUP": "0"}
+    else:
+        group = group or str(tmp_path.stat()[stat.ST_GID])
+        assert found == {"ENGINE_SOCKET": str(tmp_path), "ENGINE_GROUP": group}
 
 
 def test_a_socket_by_name_wins_and_has_to_be_there(docker, deployment, tmp_path, monkeypatch):
