@@ -244,7 +244,6 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     monkeypatch.setattr(demo, "run_benchmark", lambda *_: report)
     monkeypatch.setattr(terminal, "print_page", lambda _, console: widths.append(console.width))
     widths = []
-
     monkeypatch.setattr(demo.sample, "sample_beside", lambda *_: nullcontext())
     demo.demo("smoke", folder)
     answer, _, report, _, raw, _, copies, done, last = capsys.readouterr().out.splitlines()[-9:]

@@ -1,53 +1,43 @@
 """What DAGs left in the bucket, and which of their calls AWS refused, as steps see it."""
 
 from datetime import UTC, datetime
-from types import SimpleNamespace
+from functools import partial
 from unittest.mock import MagicMock, Mock
 
 import httpx
 import pytest
 from botocore.exceptions import ConnectTimeoutError
 
+from batchmark.aws.result_bucket import RunStore
 from batchmark.checks.leak_records import GuardReport
 from batchmark.checks.records import Check, EnvironmentCheck
-from batchmark.core.prices import AWS_SOURCE, PriceTable, load_prices
+from batchmark.core.prices import AWS_SOURCE, load_prices
 from batchmark_job.result.own_job import OwnersCheck
 from laptop.aws_check import check as check_module
 from laptop.aws_check.step import NotCheckedError, StepError
 from laptop.aws_check.steps import local_airflow
-from laptop.aws_check.steps.local_airflow import FORBIDDEN_CALLS, LocalAirflow, Run
+from laptop.aws_check.steps.local_airflow import FORBIDDEN_CALLS, GUARD_FOLDER, LocalAirflow, Run
+from tests.builders.own_jobs import GPU, PASSED, failed
+from tests.stand_ins.bucket import MemoryBucket
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 READING, WRITING, SUBMITTING = FORBIDDEN_CALLS
 
 
-class Store:
-    """A bucket that has these texts by the ends of their keys."""
-
-    prefix, name = "runs/run/", "run"
-
-    def __init__(self, **texts):
-        self._texts = {f"{name}.json": text for name, text in texts.items()}
-
-    def keys(self, folder):
-        return [f"{folder}2026-12-01/run.json"]
-
-    def read_if_there(self, key):
-        return self._texts.get(key.rpartition("/")[2])
-
-    def record(self, model, key):
-        text = self.read_if_there(key)
-        return model.model_validate_json(text) if text else None
-
-
 @pytest.fixture
 def airflow(check_of, monkeypatch):
-    """An Airflow whose run ended so, and left these files."""
+    """An Airflow whose run ended so, and left these files of its own and these objects."""
 
-    def made(*, failure="", usd=0.25, on_aws=True, **texts):
+    def made(*, failure="", on_aws=True, objects=None, **texts):
         airflow = LocalAirflow(check_of(on_aws=on_aws))
-        monkeypatch.setattr(airflow, "_run", lambda *_: Run("run", usd, failure))
-        monkeypatch.setattr(airflow, "_store", lambda _: Store(**texts))
+        s3 = MemoryBucket("results", "us-east-1")
+        store = RunStore(s3, "results", "run")
+        for name, text in texts.items():
+            store.write(f"{name}.json", text)
+        for key, text in (objects or {}).items():
+            store.put(key, text)
+        monkeypatch.setattr(airflow, "_run", lambda *_: Run("run", 0.25, failure))
+        monkeypatch.setattr(airflow, "_store", partial(RunStore, s3, "results"))
         return airflow
 
     return made
@@ -107,28 +97,22 @@ def test_a_run_is_its_report_with_prices_of_aws_and_its_cost_and_any_other_fails
         airflow(**left).own_job()
 
 
-def of_own_job(kind="command", *, passed=True):
-    check = OwnersCheck(kind=kind, passed=passed)
-    return SimpleNamespace(own_job=SimpleNamespace(check=check))
+CHECKED = OwnersCheck(kind="command", passed=True)
 
 
 @pytest.mark.parametrize(
-    ("documents", "told", "ok"),
+    ("checks", "told", "ok"),
     [
-        ([of_own_job(), of_own_job()], "passed in 2 of 2 jobs", True),
-        ([of_own_job(), of_own_job(passed=False)], "passed in 1 of 2 jobs", False),
-        ([of_own_job("exit_code")], "passed in 0 of 1 job", False),
+        ([CHECKED, CHECKED], "passed in 2 of 2 jobs", True),
+        ([CHECKED, failed()], "passed in 1 of 2 jobs", False),
+        ([PASSED], "passed in 0 of 1 job", False),  # by its exit code alone
         ([], "passed in 0 of 0 jobs", False),
     ],
 )
-def test_an_own_jobs_check_passes_in_each_job(airflow, monkeypatch, documents, told, ok):
-    found = airflow(report="{}", prices=PRICES)
-    keys = [f"{number}.json" for number in range(len(documents))]
-    monkeypatch.setattr(Store, "keys", lambda *_: [*keys, "0.log"])
-    prices, left = load_prices().model_copy(update={"source": AWS_SOURCE}), iter(documents)
-    monkeypatch.setattr(
-        found, "_read", lambda model, _: prices if model is PriceTable else next(left)
-    )
+def test_an_own_jobs_check_passes_in_each_job(airflow, checks, told, ok):
+    jobs = [GPU.job(repeat=number, check=check) for number, check in enumerate(checks, 1)]
+    left = {f"raw/run/{job.job_id}.json": job.document.to_json() for job in jobs}
+    found = airflow(report="{}", prices=PRICES, objects={**left, "raw/run/0.log": "no document"})
     if ok:
         assert told in found.own_job().text
     else:
@@ -140,13 +124,13 @@ def guarded(**unread):
     report = GuardReport(
         installation="batchmark-check", region="us-east-1", looked_at=NOW, resources=(), **unread
     )
-    return report.model_dump_json()
+    return {f"{GUARD_FOLDER}2026-12-01/run.json": report.model_dump_json()}
 
 
 def test_the_guard_finds_nothing_and_reads_all(airflow):
-    assert airflow(run=guarded()).leak_guard().text == "nothing runs"
+    assert airflow(objects=guarded()).leak_guard().text == "nothing runs"
     with pytest.raises(StepError, match="instances: AccessDenied"):
-        airflow(run=guarded(unread=("instances: AccessDenied",))).leak_guard()
+        airflow(objects=guarded(unread=("instances: AccessDenied",))).leak_guard()
 
 
 @pytest.fixture
