@@ -4,12 +4,9 @@ It is kept in build/ for as long as nothing that it is made of changes. What the
 names no port and no folder, so a copy may run anywhere.
 """
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -57,17 +54,11 @@ def applied_once() -> Path:
 
 def digest() -> str:
     found = hashlib.sha256()
-    for path in sorted(made_of()):
-        content = path.read_bytes()
-        found.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    for path in sorted(path for pattern in MADE_OF for path in ROOT.glob(pattern)):
+        if path.is_file() and ".terraform" not in path.parts:
+            content = path.read_bytes()
+            found.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
     return found.hexdigest()[:16]
-
-
-def made_of() -> Iterator[Path]:
-    for pattern in MADE_OF:
-        for path in ROOT.glob(pattern):
-            if path.is_file() and ".terraform" not in path.parts:
-                yield path
 
 
 def start_cloud_from(applied: Path, stack: Stack) -> None:

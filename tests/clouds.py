@@ -1,7 +1,5 @@
 """A local cloud as a real process, and boto3 clients that talk to it over HTTP."""
 
-from __future__ import annotations
-
 import configparser
 import itertools
 import os

@@ -6,8 +6,6 @@ looked at twice a second, too, so that what outlives its parent is counted as we
 between two looks counts for its parent alone.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import threading

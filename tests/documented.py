@@ -1,7 +1,5 @@
 """The commands that the README and the docs show, word for word, and how tests type them."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

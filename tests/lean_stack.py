@@ -4,8 +4,6 @@ That the local cloud and Terraform's provider start as a user starts them is sho
 stack is applied once (`tests/applied.py`), and by the tests of `make demo`.
 """
 
-from __future__ import annotations
-
 import re
 import signal
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ A change is what differs from main, committed or not. A module's test mirrors it
 does, the tests of its room that import it run, and where none does, all of the room's.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

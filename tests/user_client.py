@@ -1,7 +1,5 @@
 """Airflow's pages, as users have them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -17,17 +15,14 @@ class UserClient(AirflowClient):
         return [task for task in self.task_instances(dag_id, run_id) if task["task_id"] == task_id]
 
     def links(self, task: Mapping[str, Any]) -> dict[str, str | None]:
-        found: dict[str, str | None] = self._of_task(task, "links")["extra_links"]
-        return found
+        return self._of_task(task, "links")["extra_links"]
 
     def xcom(self, task: Mapping[str, Any], key: str) -> Any:
         return self._of_task(task, f"xcomEntries/{key}")["value"]
 
     def asset_events(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self._get(
-            f"/assets/events?source_dag_id={dag_id}&source_run_id={quote(run_id)}"
-        )["asset_events"]
-        return found
+        asked = f"source_dag_id={dag_id}&source_run_id={quote(run_id)}"
+        return self._get(f"/assets/events?{asked}")["asset_events"]
 
     def newest_run(self, dag_id: str) -> str:
         """The id of a DAG's newest run."""

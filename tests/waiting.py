@@ -1,7 +1,5 @@
 """Waiting for something real, which may not answer meanwhile."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

@@ -3,8 +3,6 @@
 Each is a server of its own all the same, with a process id, signals and an exit code.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import runpy

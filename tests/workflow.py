@@ -4,8 +4,6 @@ Of expressions it knows those that are a name, and of actions the one that uploa
 bash, with a strict stand-in for `gh`.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

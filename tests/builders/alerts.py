@@ -1,9 +1,6 @@
 """Builders of changes, alerts and messages for the tests of alerts."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from batchmark.changes.alerts.merging import merge
 from batchmark.changes.alerts.outbox import Delivery, RunMessage
@@ -24,16 +21,7 @@ def some_series(count):
     return [series(parameters=f'{{"size":{size}}}') for size in range(1000, 1000 + count)]
 
 
-def point(
-    first=20,
-    before=0.010,
-    after=0.012,
-    *,
-    of=None,
-    metric="time",
-    near=2,
-    **fields,
-):
+def point(first=20, before=0.010, after=0.012, *, of=None, metric="time", near=2, **fields):
     """A series that moved with run number `first`; `near` runs on each side may be meant, too."""
     moved = {
         "first_recorded_at": FIRST_RUN + timedelta(weeks=first),
@@ -49,7 +37,7 @@ def point(
 def change(*points, **fields):
     points = points or (point(),)
     kinds = WORSE if points[0].worse else BETTER
-    values: dict[str, Any] = {
+    values = {
         "kind": kinds[points[0].metric],
         "points": points,
         "environment": False,
@@ -77,18 +65,13 @@ def in_state(alert, *states):
     return alert
 
 
-def merged(
-    changes,
-    alerts=(),
-    told=(),
-    **settings,
-):
+def merged(changes, alerts=(), told=(), **settings):
     """What run 30 adds, with these settings, to alerts and to improvements that were told."""
     return merge(alerts, told, changes, AlertSettings(**settings), run_id=run_id(30), at=NOW)
 
 
 def message(run="run-30", channels=("sns",), **fields):
-    values: dict[str, Any] = {
+    values = {
         "run_id": run,
         "created_at": NOW,
         "subject": "Batchmark lab: 1 slower",

@@ -1,10 +1,7 @@
 """Builders of changed series and of what their runs ran with."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
 
@@ -27,7 +24,7 @@ def moment(number):
 
 def build_key(target="g5.xlarge", workload="matmul", **fields):
     gpu = target[0] in "gp"
-    values: dict[str, Any] = {
+    values = {
         "suite": "blog",
         "target": target,
         "actual_device": Device.CUDA if gpu else Device.CPU,
@@ -49,7 +46,7 @@ def build_own_key(target="g5.xlarge", **parameters):
 
 def build_point(series, change=0.1, *, run=20, metric="time", **fields):
     before = BEFORE[metric]
-    values: dict[str, Any] = {
+    values = {
         "series": series,
         "metric": metric,
         "first_run_id": run_id(run),
@@ -65,7 +62,7 @@ def build_point(series, change=0.1, *, run=20, metric="time", **fields):
 
 
 def build_conditions(run, **fields):
-    values: dict[str, Any] = {
+    values = {
         "image_digest": ("sha256:" + "9a" * 32,),
         "driver_version": ("580.95.05",),
         "torch_version": ("2.13.0",),
@@ -86,7 +83,7 @@ def runs_of(*targets, since=20, **changed):
 
 
 def build_confirmation(series, outcome="confirmed", **fields):
-    values: dict[str, Any] = {
+    values = {
         "series": series,
         "kind": "run",
         "run_id": run_id(20),

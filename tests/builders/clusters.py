@@ -1,24 +1,18 @@
 """A cluster as the EKS stack publishes it, and as its manifests make it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from batchmark.core.clusters.cluster import Cluster as Published
-from batchmark.core.run import PlannedJob
 from batchmark.runs.plans.pod_plan import plan_pods
 from batchmark_job.result.sharing import SharingMode
 from batchmark_job.result.sharing_options import SharingOptions
 from tests.builders.installations import configured
 from tests.builders.manifests import manifests
 from tests.stand_ins.kubernetes_api.cluster import Cluster
-from tests.stand_ins.kubernetes_api.containers import Containers
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
 IMAGE = "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.2.0"
 
 
-def published(**changes: Any) -> Published:
+def published(**changes):
     return Published(
         **{
             "schema_version": 1,
@@ -42,7 +36,7 @@ def published(**changes: Any) -> Published:
     )
 
 
-def wanted(*replicas: int) -> SharingOptions:
+def wanted(*replicas):
     return SharingOptions(
         form="pods",
         modes=(SharingMode.TIME_SLICING,),
@@ -52,7 +46,7 @@ def wanted(*replicas: int) -> SharingOptions:
     )
 
 
-def planned(*replicas: int, waiting: int = 5, **changes: Any) -> list[PlannedJob]:
+def planned(*replicas, waiting=5, **changes):
     """The jobs of a run: first of 5 pods, which begins without sharing, then of 20."""
     return plan_pods(
         published(**changes),
@@ -63,7 +57,7 @@ def planned(*replicas: int, waiting: int = 5, **changes: Any) -> list[PlannedJob
     )
 
 
-def applied(containers: Containers | None = None, *, gpus: int = 4, **inputs: Any) -> Cluster:
+def applied(containers=None, *, gpus=4, **inputs):
     """A cluster with the stack's manifests applied, and its node."""
     cluster = Cluster(manifests(**inputs), {IMAGE}, containers)
     if gpus:

@@ -1,10 +1,7 @@
 """Runs and a result bucket for tests of the history."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from batchmark.aws.result_bucket import COLLECTED, PRICES, RunStore
 from batchmark.core.names import slug
@@ -19,7 +16,7 @@ RUN_ID = "scheduled__2026-11-20T03:00:00+00:00"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 START = datetime(2026, 10, 30, 6, 0, tzinfo=UTC)
 
-GPU: dict[str, Any] = {
+GPU = {
     "target": "g5.xlarge",
     "instance_type": "g5.xlarge",
     "requested_device": "cuda",
@@ -29,7 +26,7 @@ GPU: dict[str, Any] = {
     "price_usd_per_hour": 1.0,
     "purchase_option": "on_demand",
 }
-CPU: dict[str, Any] = {
+CPU = {
     "target": "c5.2xlarge",
     "instance_type": "c5.2xlarge",
     "requested_device": "cpu",
@@ -66,7 +63,7 @@ def run_of(*jobs, run_id=RUN_ID):
     for job in jobs:
         plan = job.planned
         prefix = f"s3://{BUCKET}/raw/{slug(run_id)}/{plan.target}/{plan.suite}/{plan.repeat}/"
-        update: dict[str, Any] = {
+        update = {
             "planned": plan.model_copy(update={"result_prefix": prefix}),
             "document": job.document.model_copy(update={"run_id": run_id}),
             "document_uri": f"{prefix}{job.job_id}.{job.job_attempt}.json",
@@ -120,7 +117,7 @@ class ResultBucket:
 def measured(seconds, machine, *, day=0, size=1000, **fields):
     """A row of the history; `day` decides its run and its month."""
     price = machine["price_usd_per_hour"]
-    row: dict[str, Any] = {
+    row = {
         "run_id": f"scheduled__{day:03}",
         "recorded_at": (START + timedelta(days=day)).replace(tzinfo=None),
         "suite": "blog",

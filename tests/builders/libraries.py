@@ -1,7 +1,5 @@
 """A result bucket as some runs leave it: results, history, reports, alerts and bookings."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from batchmark.analysis.comparison import compare

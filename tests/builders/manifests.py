@@ -1,7 +1,6 @@
 """The manifests of the EKS stack, as Terraform renders them with its defaults."""
 
 from string import Template
-from typing import Any
 
 import yaml
 
@@ -19,11 +18,11 @@ DEFAULTS = {
 }
 
 
-def rendered(**inputs: object) -> str:
+def rendered(**inputs):
     """All of them as one text."""
     texts = ((FOLDER / f"{name}.yaml.tftpl").read_text() for name in FILES)
     return "---\n".join(Template(text).substitute(DEFAULTS | inputs) for text in texts)
 
 
-def manifests(**inputs: object) -> list[dict[str, Any]]:
+def manifests(**inputs):
     return list(yaml.safe_load_all(rendered(**inputs)))

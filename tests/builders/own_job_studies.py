@@ -1,13 +1,13 @@
 """Builders of what is known of an own job: records with figures as wanted, and no documents."""
 
 from itertools import combinations
+from math import log
 
 from batchmark.analysis.cold_start import cold_start_of
 from batchmark.analysis.cost import price_basis
 from batchmark.analysis.judging.noise import RowNoise, SideNoise
+from batchmark.analysis.own_jobs.best import best_of
 from batchmark.analysis.own_jobs.records import (
-    Best,
-    DeadlineStep,
     Duel,
     JobFigure,
     JobSide,
@@ -135,15 +135,16 @@ def target_record(target, jobs=1, *, build=build_full_job, **fields):
 
 def study(*sides, axis="size", deadline_seconds=None, name=NAME, **fields):
     """With the duels and the best sides that follow of the intervals alone."""
-    places = tuple(dict.fromkeys(figure.place for one in sides for figure in one.figures))
+    places = dict.fromkeys(figure.place for one in sides for figure in one.figures)
+    duels = tuple(duel for at in places for duel in _duels(sides, at))
     found = {
         "name": name,
         "suite": f"job-{name}",
         "axis": axis,
         "deadline_seconds": deadline_seconds,
         "sides": sides,
-        "duels": tuple(duel for at in places for duel in _duels(sides, at)),
-        "best": tuple(_best(sides, at, deadline_seconds) for at in places),
+        "duels": duels,
+        "best": best_of(sides, duels, deadline_seconds),
     }
     return OwnJobStudy(**found | fields)
 
@@ -202,7 +203,7 @@ def _duel(at, names, told, ours, theirs):
     quiet = SideNoise(floor=0.02, degrees=5, source="repeats")
     note = None if better else "not known yet: equal jobs may differ by up to 9.1 %"
     noise = RowNoise(
-        lead=0.0,
+        lead=log(ratio),
         gpu=quiet,
         cpu=quiet,
         floor=0.02,
@@ -222,43 +223,6 @@ def _duel(at, names, told, ours, theirs):
         ratio=found,
         noise=noise,
     )
-
-
-def _best(sides, at, deadline_seconds):
-    found = _figures(sides, at)
-    fastest = _least({one.target.target: figure.seconds for one, figure in found})
-    dollars = {one.target.target: figure.usd_per_job for one, figure in found}
-    cheapest = _least({name: paid for name, paid in dollars.items() if paid})
-    steps = sorted(
-        (figure.kept_seconds, one.target.target, figure.usd_per_job.value, figure.jobs)
-        for one, figure in found
-        if figure.usd_per_job
-    )
-    kept = []
-    for seconds, name, usd, jobs in steps:
-        if not kept or usd < kept[-1].usd_per_job:
-            kept.append(DeadlineStep(from_seconds=seconds, target=name, usd_per_job=usd, jobs=jobs))
-    within = [step for step in kept if deadline_seconds and step.from_seconds <= deadline_seconds]
-    return Best(
-        place=at,
-        fastest=fastest,
-        cheapest=cheapest,
-        unpriced=tuple(name for name, paid in dollars.items() if not paid),
-        deadlines=tuple(kept),
-        within=within[-1] if within else None,
-    )
-
-
-def _least(amounts):
-    known = [
-        (one.interval.high, one.interval.low, name)
-        for name, one in amounts.items()
-        if one and one.interval
-    ]
-    if len(known) < 2 or len(known) < len(amounts):
-        return None
-    (high, _, name), *others = sorted(known)
-    return name if all(high < low for _, low, _ in others) else None
 
 
 def own_jobs_of(target, times, repeats=MINIMUM_SAMPLES):

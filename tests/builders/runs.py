@@ -1,11 +1,8 @@
 """Builders of collected runs, for the tests of comparison, cost and report."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
@@ -88,7 +85,7 @@ SIMULATED = {"environment": GPU_ENVIRONMENT.model_copy(update={"gpu_model": "sim
 
 def build_row(samples=(), **fields):
     """A measured row of these samples; `status` and `reason` change that."""
-    values: dict[str, Any] = {
+    values = {
         "workload": "matmul",
         "parameters": {"size": 1000},
         "dtype": "float32",
@@ -144,7 +141,7 @@ def build_job(
         **given,
     )
     prefix = f"s3://batchmark-results/raw/run/{target}/{suite}/{repeat}/"
-    values: dict[str, Any] = {
+    values = {
         "planned": PlannedJob(
             target=target,
             device=device,
@@ -193,7 +190,7 @@ def build_full_job(target, rows, **fields):
     gpu = target[0] in "gp"
     repeat = fields.get("repeat", 1)
     started_at = START + timedelta(minutes=repeat)
-    full: dict[str, Any] = {
+    full = {
         "runnable_at": START + timedelta(seconds=1),
         "starting_at": started_at - timedelta(seconds=32),
         "purchase_option": "on_demand",

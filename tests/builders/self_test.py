@@ -1,12 +1,10 @@
 """A detector whose answers are known beforehand, and histories for it."""
 
-from __future__ import annotations
-
 from datetime import UTC
 
 import numpy as np
 
-from batchmark.changes.records import ChangePoint, Level, Series
+from batchmark.changes.records import ChangePoint, Level
 from tests.builders.changed_series import build_history, sizes
 
 FEWEST_RUNS = 6
@@ -21,7 +19,7 @@ class Threshold:
 
     def __init__(self, share=0.04, needed=1):
         self.share, self.needed = share, needed
-        self.calls: list[list[Series]] = []
+        self.calls = []
 
     def __call__(self, histories):
         self.calls.append(list(histories))

@@ -1,15 +1,12 @@
 """One engine for all tests here, and the images they run; without an engine all are skipped."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 
 import pytest
 from docker.errors import DockerException
@@ -21,14 +18,6 @@ from tests.containers.stand_ins import bases, folders_of_wheels
 from tests.paths import ROOT
 
 FOLDER = ROOT / "build" / "engine"
-
-
-@dataclass(frozen=True)
-class Builds:
-    """The images' names, each as the promise of a build that is under way."""
-
-    job: Future[str]
-    airflow: Future[str]
 
 
 def pytest_collection_modifyitems(items):
@@ -116,7 +105,7 @@ def client(engine, base_images):
 
 @pytest.fixture(scope="session")
 def builds(running_engine, base_images, tmp_path_factory, say):
-    """Both images, built side by side, under names that no installation uses."""
+    """The promises of both images' names, built side by side, which no installation uses."""
     version = f"test-{secrets.token_hex(3)}"
     wheels = tmp_path_factory.mktemp("wheels")
     for folder in folders_of_wheels(run([sys.executable, "-m", "pip", "config", "list"]).stdout):
@@ -150,19 +139,19 @@ def builds(running_engine, base_images, tmp_path_factory, say):
             file=ROOT / "containers" / "Dockerfile",
             args=args,
         )
-        yield Builds(job, airflow)
+        yield {"job": job, "airflow": airflow}
     remove_images(running_engine, [f"batchmark-job:{version}", f"batchmark-airflow:{version}"])
 
 
 @pytest.fixture(scope="session")
 def job_image(builds):
-    return builds.job.result()
+    return builds["job"].result()
 
 
 @pytest.fixture(scope="session")
 def airflow_image(builds):
     """What Compose's AIRFLOW_IMAGE must say."""
-    return builds.airflow.result()
+    return builds["airflow"].result()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """Debian's packages, downloaded and unpacked into a folder: nothing is installed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

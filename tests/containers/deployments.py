@@ -1,7 +1,5 @@
 """A deployment for tests: how it is started, watched, disturbed and asked."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager

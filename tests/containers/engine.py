@@ -1,7 +1,5 @@
 """A Docker engine for tests: the one that answers here, or our own for as long as they run."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

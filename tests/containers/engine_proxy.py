@@ -1,7 +1,5 @@
 """A socket in front of the engine, by which it can die for one local cloud and come back."""
 
-from __future__ import annotations
-
 import socket
 import socketserver
 import subprocess

@@ -1,7 +1,5 @@
 """The machine's network: what is free before an engine starts, and what it adds."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 from collections.abc import Iterable
@@ -48,8 +46,7 @@ def add_bridge(name: str, address: str) -> None:
 
 def ip_json(words: list[str]) -> list[dict[str, Any]]:
     """The answer of `ip`, which is empty where there is nothing to list."""
-    found: list[dict[str, Any]] = json.loads(run(["ip", "-json", *words]).stdout or "[]")
-    return found
+    return json.loads(run(["ip", "-json", *words]).stdout or "[]")
 
 
 def bridges_in(network: str) -> list[str]:

@@ -1,7 +1,5 @@
 """Processes as the engine's machine counts them, which need not be this one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 KILL = """

@@ -1,7 +1,5 @@
 """What lies in an image's layers that must not: secrets, and what only its build needed."""
 
-from __future__ import annotations
-
 import re
 import tarfile
 from collections.abc import Iterator
@@ -63,7 +61,3 @@ def secret_in(path: PurePosixPath, content: bytes) -> str | None:
                 if not EXAMPLES.search(found.group()):
                     return f"{path}: {found.group()[:12]!r}…"
     return None
-
-
-def is_left_over(path: PurePosixPath) -> bool:
-    return any(path.is_relative_to(folder) for folder in LEFTOVERS)

@@ -1,7 +1,5 @@
 """Builds images with BuildKit."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

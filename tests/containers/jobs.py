@@ -1,7 +1,5 @@
 """Local clouds whose jobs are containers."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 from typing import Any
 

@@ -6,8 +6,6 @@ jobs and services talk to each other and to this machine. Bridges, control group
 and are removed by what the notes say.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A local cloud that is killed and started again with the same options."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

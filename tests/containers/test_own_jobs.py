@@ -68,29 +68,18 @@ def documents(image):
     return dict(zip(cases, (each.document for each in collected.jobs), strict=True))
 
 
-def test_metrics_of_both_sources_arrive(documents):
-    document = documents[CPU, ("sweep", SIZE)]
-    assert told(document) == {
-        "rate": (pytest.approx(SIZE / 100),),
-        "error": (pytest.approx(0.5),),
-    }
-    assert document.own_job.check.passed
-
-
-def test_the_documents_know_the_image(documents, image):
+def test_documents_know_image_and_metrics_and_a_failure_costs_itself_alone(documents, image):
     for document in documents.values():
         assert document.environment.image == image.tags[0]
         assert document.environment.image_digest == image.id
         assert document.own_job.wrapped
-
-
-def test_a_failure_and_a_failed_check_cost_themselves_alone(documents):
+    document = documents[CPU, ("sweep", SIZE)]
+    metrics = {"rate": (pytest.approx(SIZE / 100),), "error": (pytest.approx(0.5),)}
+    assert told(document) == metrics, "of both sources"
+    assert document.own_job.check.passed
     assert documents[CPU, ("case", FAILS)].own_job.exit_code == 3
     passed = [documents[name, ("case", WRONG)].own_job.check.passed for name in (GPU, CPU)]
     assert passed == [False, True]
-
-
-def test_a_job_that_prints_100_000_lines_tells_what_comes_last(documents):
-    document = documents[CPU, ("case", LOUD)]
+    document = documents[CPU, ("case", LOUD)]  # of 100,000 lines what comes last is told
     assert document.own_job.check.passed
     assert told(document) == {"rate": (pytest.approx(1 / 9),)}

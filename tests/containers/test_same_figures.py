@@ -1,7 +1,5 @@
 """The same job as a process and as a container of the job image: what it measures agrees."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from contextlib import ExitStack
@@ -12,7 +10,7 @@ from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.pooling import group_jobs
 from batchmark.core.run import CollectedRun
 from batchmark.runs.document_files import collected
-from batchmark_job.result.document import ResultDocument, parse_document
+from batchmark_job.result.document import parse_document
 from tests.clouds import FINISHED, ROOT, running
 from tests.waiting import wait_for
 
@@ -38,7 +36,7 @@ pytestmark = [pytest.mark.full_matrix, pytest.mark.timeout(2 * ROUNDS * JOB_SECO
 @pytest.fixture(scope="module")
 def sides(engine, job_image, say):
     """Both ways in turns, each before the other as often, on a machine that has nothing else."""
-    documents: dict[str, list[ResultDocument]] = {name: [] for name in OPTIONS}
+    documents = {name: [] for name in OPTIONS}
     with ExitStack() as stack:
         clouds = {name: stack.enter_context(running(*options)) for name, options in OPTIONS.items()}
         for cloud in clouds.values():

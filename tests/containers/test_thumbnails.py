@@ -1,7 +1,5 @@
 """The example of an own job, built from its unchanged Dockerfile, below the script as process 1."""
 
-from __future__ import annotations
-
 import secrets
 
 import pytest
@@ -32,15 +30,11 @@ def ended(container):
     return container.wait(timeout=60)["StatusCode"], container.logs().decode().splitlines()
 
 
-def keys(lines):
-    return [line.split()[2] for line in lines if line.startswith("BATCHMARK_JOB ")]
-
-
 def test_it_converts_tells_and_is_checked_without_any_right(engine, image):
     with started(engine, image, *command(CONVERT), environment=CHECKED) as container:
         code, lines = ended(container)
     assert code == 0, lines
-    told = keys(lines)
+    told = [line.split()[2] for line in lines if line.startswith("BATCHMARK_JOB ")]
     assert {"memory_kib", "kernel", "threads"} <= set(told[: told.index("begin")])
     assert told[told.index("end") :][-2:] == ["check", "over"]
     assert sum(line.startswith("BATCHMARK_METRIC_FILE {") for line in lines) == 1

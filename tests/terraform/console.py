@@ -1,7 +1,5 @@
 """What Terraform makes of an expression."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any
@@ -24,5 +22,4 @@ def evaluated(expression, folder, offline) -> Any:
 
 def rendered(template, variables, folder, offline) -> str:
     """A template, with the variables as HCL."""
-    text: str = evaluated(f'templatefile("{template}", {{ {variables} }})', folder, offline)
-    return text
+    return evaluated(f'templatefile("{template}", {{ {variables} }})', folder, offline)

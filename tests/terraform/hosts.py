@@ -1,7 +1,5 @@
 """A booting instance that scripts run on: a root of its own, beside stand-ins for its programs."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -13,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.files import program, put
 from tests.clouds import DEADLINE_SECONDS
 
 
@@ -65,21 +64,17 @@ class Host:
     root: Path
     programs: Path
 
-    def answer(self, program, text="", *, code=0):
+    def answer(self, name, text="", *, code=0):
         """Let a program print `text` and end with `code`."""
-        self.install(program, f"printf %s {shlex.quote(text)}\nexit {code}\n")
+        self.install(name, f"printf %s {shlex.quote(text)}\nexit {code}\n")
 
-    def install(self, program, lines):
+    def install(self, name, lines):
         """Let a program be these lines of shell."""
-        file = self.programs / program
-        called = f'echo "{program}${{*:+ $*}}" >> {shlex.quote(str(self.log))}\n'
-        file.write_text(f"#!/bin/sh\n{called}{lines}")
-        file.chmod(0o755)
+        called = f'echo "{name}${{*:+ $*}}" >> {shlex.quote(str(self.log))}\n'
+        program(self.programs / name, called + lines)
 
     def write(self, path, text):
-        file = self.root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
+        put(self.root, path, text)
 
     def run(self, script):
         """Run the script as cloud-init would: as root of this folder, with no terminal."""
@@ -130,8 +125,8 @@ def booting_host(folder, programs):
     made.log.touch()
     made.write("dev/console", "")
     made.write("etc/ecs/ecs.config", "ECS_CLUSTER=given-by-batch\n")
-    for program in programs:
-        made.answer(program)
+    for name in programs:
+        made.answer(name)
     return made
 
 

@@ -1,7 +1,5 @@
 """What Terraform thinks of a stack before it changes anything."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The runs of a folder's Terraform tests, each where it is cheapest."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

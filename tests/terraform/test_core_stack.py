@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from batchmark.core.own_jobs import parse_own_jobs
-from laptop.terraform import Terraform
 from tests.terraform.conftest import SOURCE
 from tests.terraform.console import asserted, evaluated
 from tests.terraform.runs import pass_all_runs, terraform
@@ -22,15 +21,6 @@ pytestmark = [
     # 15 s alone, and minutes where applies and containers start beside them.
     pytest.mark.timeout(2400),
 ]
-
-
-def test_format(offline):
-    result = terraform(SOURCE, offline, "fmt", "-check", "-recursive", "-diff")
-    assert result.returncode == 0, f"run `terraform fmt -recursive`:\n{result.stdout}"
-
-
-def test_validate(stack_dir, data_dir):
-    Terraform(stack_dir, data_dir=data_dir, state=stack_dir / "none.tfstate").run("validate")
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """What Batch instances run at boot, run: in a root of its own, beside stand-ins for the host."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from functools import cache
@@ -67,16 +65,40 @@ ECS_CONTAINER_STOP_TIMEOUT=90s
 CPU_CONFIG = GPU_CONFIG.replace("ECS_ENABLE_GPU_SUPPORT=true\n", "")
 
 
-def test_a_gpu_host(host, render):
-    host.boot(render(1, False))
-    assert host.text("etc/docker/daemon.json") == GPU_DOCKER
-    assert host.text("etc/ecs/ecs.config") == GPU_CONFIG
-    assert host.calls == [
-        "nvidia-smi --list-gpus",
-        "nvidia-smi",
-        "systemctl restart docker --no-block",
-    ]
+SEES_GPU = ["nvidia-smi --list-gpus", "nvidia-smi"]
+ASKS_DISKS = "lsblk --nodeps --noheadings --paths --output NAME,MODEL"
+RAID = "mdadm --create /dev/md0 --run --level 0 --raid-devices 2 /dev/nvme1n1 /dev/nvme2n1"
+SHARES = ["chown 10001 /sharing"]
+
+
+def scratch_on(disk):
+    return [f"mkfs.xfs -f -q {disk}", f"mount -o noatime {disk} /scratch"]
+
+
+@pytest.mark.parametrize(
+    ("variant", "disks", "calls"),
+    [
+        ((0, False), ONE_DISK, []),
+        ((1, False), ONE_DISK, SEES_GPU),
+        ((4, False), ONE_DISK, SEES_GPU),
+        ((0, True), ONE_DISK, [ASKS_DISKS, *scratch_on("/dev/nvme1n1")]),
+        ((1, True), TWO_DISKS, [*SEES_GPU, ASKS_DISKS, RAID, *scratch_on("/dev/md0")]),
+        ((1, False, "time_slicing"), ONE_DISK, [*SEES_GPU, *SHARES]),
+    ],
+)
+def test_a_host_gets_ready(host, render, variant, disks, calls):
+    gpus, scratch, *sharing = variant
+    host.answer("nvidia-smi", f"{ONE_GPU}\n" * gpus)
+    host.answer("lsblk", disks)
+    host.boot(render(*variant))
+    docker = GPU_DOCKER if gpus else '{"shutdown-timeout": 90}\n'
+    assert host.text("etc/docker/daemon.json") == docker
+    assert host.text("etc/ecs/ecs.config") == (GPU_CONFIG if gpus else CPU_CONFIG)
+    assert host.calls == [*calls, "systemctl restart docker --no-block"]
     assert host.console == "configure_host: ready\n"
+    if scratch:
+        assert (host.root / "scratch").stat().st_mode & 0o7777 == 0o1777
+    assert (host.root / "sharing").is_dir() is bool(sharing)
 
 
 def test_other_docker_settings_stay(host, render):
@@ -94,41 +116,6 @@ def test_a_driver_that_does_not_answer(host, render):
     assert host.calls.count("sleep 5") == 11
     assert host.text("etc/docker/daemon.json") is None
     assert host.text("etc/ecs/ecs.config") == "ECS_CLUSTER=given-by-batch\n"
-
-
-def test_all_of_several_gpus(host, render):
-    host.answer("nvidia-smi", f"{ONE_GPU}\n" * 4)
-    host.boot(render(4, False))
-
-
-def test_a_cpu_host(host, render):
-    host.boot(render(0, False))
-    assert host.text("etc/ecs/ecs.config") == CPU_CONFIG
-    assert host.text("etc/docker/daemon.json") == '{"shutdown-timeout": 90}\n'
-    assert host.calls == ["systemctl restart docker --no-block"]
-
-
-def test_scratch_on_one_disk(host, render):
-    host.boot(render(0, True))
-    assert host.calls == [
-        "lsblk --nodeps --noheadings --paths --output NAME,MODEL",
-        "mkfs.xfs -f -q /dev/nvme1n1",
-        "mount -o noatime /dev/nvme1n1 /scratch",
-        "systemctl restart docker --no-block",
-    ]
-    assert (host.root / "scratch").stat().st_mode & 0o7777 == 0o1777
-    assert host.text("etc/ecs/ecs.config") == CPU_CONFIG
-
-
-def test_scratch_on_several_disks(host, render):
-    host.answer("lsblk", TWO_DISKS)
-    host.boot(render(1, True))
-    assert host.calls[3:] == [
-        "mdadm --create /dev/md0 --run --level 0 --raid-devices 2 /dev/nvme1n1 /dev/nvme2n1",
-        "mkfs.xfs -f -q /dev/md0",
-        "mount -o noatime /dev/md0 /scratch",
-        "systemctl restart docker --no-block",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -149,18 +136,6 @@ def test_docker_settings_that_nobody_can_read(host, render):
     host.write("etc/docker/daemon.json", "{")
     assert_retired(host, host.run(render(1, False)), SCRIPT, "line ")
     assert host.text("etc/docker/daemon.json") == "{"
-
-
-def test_a_host_whose_gpu_is_shared(host, render):
-    host.boot(render(1, False, "time_slicing"))
-    assert host.text("etc/docker/daemon.json") == GPU_DOCKER
-    assert (host.root / "sharing").is_dir()
-    assert host.calls == [
-        "nvidia-smi --list-gpus",
-        "nvidia-smi",
-        "chown 10001 /sharing",
-        "systemctl restart docker --no-block",
-    ]
 
 
 @pytest.mark.parametrize("runs", [True, False])

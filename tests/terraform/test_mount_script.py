@@ -1,7 +1,5 @@
 """How a node of a multi-node job mounts its file system at boot, beside stand-ins for the host."""
 
-from __future__ import annotations
-
 import base64
 import os
 import shlex
@@ -59,11 +57,8 @@ def calls_of(host, program):
     return [call for call in host.calls if call.split()[0] == program]
 
 
-def test_the_script_is_clean_bash(script):
+def test_the_script_is_clean_bash_and_names_the_parameter_to_the_local_clouds_hosts(script):
     assert_clean_bash(script)
-
-
-def test_the_local_clouds_hosts_read_the_same_parameter(script):
     assert local_hosts.named_in(base64.b64encode(script.encode()).decode()) == (PARAMETER,)
 
 
@@ -96,16 +91,14 @@ def test_a_file_system_that_is_being_made_is_waited_for(host, script):
     assert host.calls[-2:] == MOUNTED
 
 
-def test_one_that_is_never_made_is_not_waited_for_for_ever(host, script):
-    answer(host, ID, "CREATING\tNone\tNone")
-    assert_retired(host, host.run(script), SCRIPT, f"{ID} is CREATING")
-    assert host.calls.count("sleep 10") == 89
-
-
-@pytest.mark.parametrize("lifecycle", ["DELETING", "FAILED", "MISCONFIGURED"])
-def test_one_that_is_not_usable_is_not_mounted(host, script, lifecycle):
+@pytest.mark.parametrize(
+    ("lifecycle", "waits"),
+    [("CREATING", 89), *((end, 0) for end in ("DELETING", "FAILED", "MISCONFIGURED"))],
+)
+def test_one_that_is_not_usable_or_never_made_is_not_mounted(host, script, lifecycle, waits):
     answer(host, ID, f"{lifecycle}\tNone\tNone")
     assert_retired(host, host.run(script), SCRIPT, f"{ID} is {lifecycle}")
+    assert host.calls.count("sleep 10") == waits
     assert calls_of(host, "mount") == []
 
 
@@ -117,22 +110,20 @@ def test_what_is_no_id_is_refused(host, script, parameter):
 
 
 @pytest.mark.parametrize(
-    ("program", "reason"),
+    ("program", "reason", "tries"),
     [
-        ("aws", f"can't read the parameter {PARAMETER}"),
-        ("dnf", "can't install the Lustre client"),
-        ("mount", f"can't mount {ID}"),
+        ("aws", f"can't read the parameter {PARAMETER}", 6),
+        ("dnf", "can't install the Lustre client", 6),
+        ("mount", f"can't mount {ID}", 6),
+        ("mountpoint", f"{ID} is not at /fsx", 1),  # the mount is not there afterwards
     ],
 )
-def test_what_fails_for_good_is_tried_again_and_then_costs_the_host(host, script, program, reason):
+def test_what_fails_for_good_is_tried_again_and_then_costs_the_host(
+    host, script, program, reason, tries
+):
     host.answer(program, code=32)
     assert_retired(host, host.run(script), SCRIPT, reason)
-    assert (len(calls_of(host, program)), host.calls.count("sleep 10")) == (6, 5)
-
-
-def test_a_mount_that_is_not_there_afterwards(host, script):
-    host.answer("mountpoint", code=1)
-    assert_retired(host, host.run(script), SCRIPT, f"{ID} is not at /fsx")
+    assert (len(calls_of(host, program)), host.calls.count("sleep 10")) == (tries, tries - 1)
 
 
 @pytest.mark.skipif(shutil.which("aws", path=OF_SYSTEM) is not None, reason="the AWS CLI is here")

@@ -1,7 +1,5 @@
 """The optional stacks: roots of their own, each tested like the core stack."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -59,43 +57,29 @@ def test_a_stack_is_a_complete_root(name):
     assert (folder / "providers.tf").is_file()
     assert (folder / "versions.tf").read_text() == (SOURCE / "versions.tf").read_text()
     assert (folder / LOCK_FILE).read_text() == (SOURCE / LOCK_FILE).read_text()
+    assert "USD a month" in (folder / "README.md").read_text()
 
 
-@pytest.mark.parametrize("name", STACKS)
-def test_the_readme_says_what_it_costs(name):
-    assert "USD a month" in (SOURCE / "stacks" / name / "README.md").read_text()
+def test_airflow_reads_what_stacks_publish(tmp_path, offline):
+    """The documents that their Terraform tests hold the stacks to."""
 
+    def published(name):
+        tests = SOURCE / f"stacks/{name}/tests/{name}.tftest.hcl"
+        document = asserted(tests, "jsondecode(aws_ssm_parameter.airflow.value)")
+        return json.dumps(evaluated(document, tmp_path, offline))
 
-def test_airflow_reads_what_multi_node_publishes(tmp_path, offline):
-    """The document that its Terraform test holds the stack to."""
-    tests = SOURCE / "stacks/multi_node/tests/multi_node.tftest.hcl"
-    published = asserted(tests, "jsondecode(aws_ssm_parameter.airflow.value)")
-    told = parse_multi_node(json.dumps(evaluated(published, tmp_path, offline)))
+    told = parse_multi_node(published("multi_node"))
     assert told.file_system.id_parameter.startswith("/airflow/variables/")
-
-
-def test_airflow_reads_what_job_comparison_publishes(tmp_path, offline):
-    tests = SOURCE / "stacks/job_comparison/tests/job_comparison.tftest.hcl"
-    published = asserted(tests, "jsondecode(aws_ssm_parameter.airflow.value)")
-    told = parse_config(json.dumps(evaluated(published, tmp_path, offline)))
+    told = parse_config(published("job_comparison"))
     assert (told.targets, told.topic_arn, told.log_group) == ({}, None, None)
 
 
 # What Airflow itself depends on, so that MWAA has it.
 AIRFLOWS_OWN = {
-    "apache-airflow",
-    "apache-airflow-core",
-    "apache-airflow-task-sdk",
-    "asgiref",
-    "boto3",
-    "botocore",
-    "urllib3",  # botocore's own
+    *("apache-airflow", "apache-airflow-core", "apache-airflow-task-sdk"),
+    *("asgiref", "boto3", "botocore", "urllib3"),  # the last is botocore's own
     # Of the API server, which the pages run in.
-    "cachetools",
-    "croniter",
-    "fastapi",
-    "itsdangerous",
-    "sqlalchemy",
+    *("cachetools", "croniter", "fastapi", "itsdangerous", "sqlalchemy"),
 }
 
 

@@ -8,10 +8,8 @@ from laptop.airflow import IMPORT_SECONDS, Airflow, AirflowClient
 from laptop.demo import end_of_log
 
 
-@pytest.fixture
-def answers(monkeypatch):
-    """What Airflow does with each GET in turn."""
-    left = []
+def test_a_busy_machines_airflow_is_asked_again_but_not_for_ever(tmp_path, monkeypatch):
+    left = []  # what it does with each GET in turn
 
     def answer(transport, request):
         if request.url.path == "/auth/token":
@@ -21,26 +19,12 @@ def answers(monkeypatch):
         return httpx.Response(200, json={"state": "running"})
 
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", answer)
-    return left
-
-
-@pytest.fixture
-def client(tmp_path, answers):
     with AirflowClient(Airflow(tmp_path, 8080, tmp_path, schedules=False)) as client:
-        yield client
-
-
-def test_a_busy_machines_airflow_is_asked_again(client, answers):
-    answers += ["too slow", "too slow", "at once"]
-
-    assert client.state("dag", "run") == "running"
-
-
-def test_an_airflow_that_never_answers_is_given_up(client, answers):
-    answers += ["too slow"] * 4
-
-    with pytest.raises(httpx.ReadTimeout):
-        client.state("dag", "run")
+        left += ["too slow", "too slow", "at once"]
+        assert client.state("dag", "run") == "running"
+        left += ["too slow"] * 4
+        with pytest.raises(httpx.ReadTimeout):
+            client.state("dag", "run")
 
 
 def test_a_busy_machine_has_time_to_import_a_dag_here_and_in_tests(tmp_path):

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -28,29 +29,6 @@ from laptop.stack import PROFILE, ROOT
 from tests.builders.reports import report_of
 from tests.builders.runs import build_job, build_run
 from tests.documented import documented, recipe
-
-
-@pytest.mark.parametrize(
-    ("module", "given", "expected"),
-    [
-        (up, ["up"], (8080, program.BUILD / "up", None)),
-        (
-            try_job,
-            ["try-job", "--jobs", "job.tfvars"],
-            (Path("job.tfvars"), None, 3, program.BUILD / "try-job"),
-        ),
-    ],
-    ids=["up", "try-job"],
-)
-def test_a_command_takes_its_usual_port_or_number_of_jobs(module, given, expected, monkeypatch):
-    called = []
-    monkeypatch.setattr(sys, "argv", ["laptop", *given])
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    name = given[0].replace("-", "_")
-    monkeypatch.setattr(module, name, lambda *arguments, **_: called.append(arguments))
-    assert program.main() == 0
-    assert called == [expected]
-
 
 NOT_KNOWN = (
     "Does the GPU pay off? Not known. No GPU target was compared with a CPU target. Run it on "
@@ -73,23 +51,28 @@ def tried(jobs, job="None", repeats="3", *, engine=False, watch=None, target=Non
 
 
 def test_each_documented_make_command_reaches_its_program(monkeypatch):
-    called = {}
+    called = []
 
     def note(name, *arguments, **options):
         given = (getattr(one, "profile", one) for one in arguments)
-        called[command] = (name, *map(str, given), *options.values())
+        called.append((name, *map(str, given), *options.values()))
 
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     for module, names in PROGRAMS:
         for name in names:
             monkeypatch.setattr(module, name, partial(note, name))
+    typed = {line: shlex.split(line) for line in ("laptop up", "laptop try-job --jobs a.tfvars")}
     for command in set(documented("make ")) - NOT_ALONE - set(documented(ELSEWHERE)):
         *_, last = recipe(command).splitlines()
         if " -m laptop " in last and " aws-check" not in last:  # test_command tries that one
             words = shlex.split(last.rpartition("; ")[2])
-            monkeypatch.setattr(sys, "argv", words[words.index("laptop") :])
-            assert program.main() == 0
-    assert called == {
+            typed[command] = words[words.index("laptop") :]
+    for words in typed.values():
+        monkeypatch.setattr(sys, "argv", words)
+        assert program.main() == 0
+    assert dict(zip(typed, called, strict=True)) == {
+        "laptop up": ("up", "8080", f"{program.BUILD}/up", "None"),
+        "laptop try-job --jobs a.tfvars": tried("a.tfvars"),
         "make demo": ("demo", "smoke", f"{program.BUILD}/demo"),
         "make demo SUITE=blog": ("demo", "blog", f"{program.BUILD}/demo"),
         "make demo-sharing": ("demo_sharing", f"{program.BUILD}/demo-sharing"),
@@ -136,25 +119,30 @@ def stack(tmp_path):
     """What `up` asks of a stack that has started."""
     folder = tmp_path / "a folder"
     folder.mkdir()
-    return SimpleNamespace(
-        folder=folder, endpoint="http://127.0.0.1:5000", credentials=folder / "credentials"
-    )
+    return StartedStack(folder)
 
 
-def test_up_says_in_short_lines_what_to_do_next(stack, monkeypatch):
+LOGIN = {"Airflow": "http://127.0.0.1:8080", "user": "admin", "password": "p", "bucket": "b"}
+
+
+def test_up_says_in_short_lines_what_to_do_next(stack, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    login = {"Airflow": "http://127.0.0.1:8080", "user": "admin", "password": "p", "bucket": "b"}
-    (stack.folder / up.LOGIN).write_text(json.dumps(login))
-    airflow, there, history, stop = up._next_steps(stack.folder).splitlines()
+    monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
+    (stack.folder / up.LOGIN).write_text(json.dumps(LOGIN))
+    up.up(8080, stack.folder)
+    already, airflow, there, history, stop = capsys.readouterr().out.splitlines()
+    assert already == "already up"
     assert airflow == "Airflow: http://127.0.0.1:8080, user admin, password p"
     assert there.startswith("In Airflow, trigger GPU-CPU benchmark;")
-    (stack.folder / up.LOGIN).write_text(json.dumps(login | {"jobs": ["convert", "train"]}))
-    _, there, *_ = up._next_steps(stack.folder).splitlines()
+    assert history.endswith("' && .venv/bin/batchmark history show --bucket b)")
+    assert stop == "`make down` stops it and keeps all measurements"
+    (stack.folder / up.LOGIN).write_text(json.dumps(LOGIN | {"jobs": ["convert", "train"]}))
+    up.up(8080, stack.folder, tmp_path / "job.tfvars")
+    already, _, there, *_ = capsys.readouterr().out.splitlines()
+    assert already == "already up; to use another JOBS= file, run `make down` first"
     assert there.startswith(
         "In Airflow, trigger Own job benchmark for convert, train, or GPU-CPU benchmark;"
     )
-    assert history.endswith("' && .venv/bin/batchmark history show --bucket b)")
-    assert stop == "`make down` stops it and keeps all measurements"
 
 
 def test_a_shell_with_the_file_of_up_reaches_the_local_cloud_alone(stack):
@@ -192,20 +180,32 @@ def test_up_with_a_file_has_all_its_own_jobs_in_the_files_folder(tmp_path, monke
         up._with_own_jobs(tmp_path / "job.tfvars")
 
 
+class StartedStack:
+    endpoint = "http://127.0.0.1:5000"
+    airflow, processes = SimpleNamespace(url="u", password="p"), SimpleNamespace(env={})
+
+    def __init__(self, folder, *_, profile=PROFILE, **_options):
+        self.folder, self.profile = folder, profile
+        self.credentials = folder / "credentials"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def check(self):
+        pass
+
+    start = stop = check
+
+
 def test_up_keeps_its_own_jobs_over_down_and_up(tmp_path, monkeypatch, capsys):
     started = []
 
-    class Started:
-        def __init__(self, folder, *_, own_jobs=None, **__):
-            started.append(own_jobs)
-            self.folder = folder
-            self.airflow = SimpleNamespace(url="u", password="p")
-            self.endpoint, self.credentials = "e", folder / "credentials"
-
-        def check(self):
-            pass
-
-        start = stop = check
+    def stack(folder, *_, own_jobs=None, **__):
+        started.append(own_jobs)
+        return StartedStack(folder)
 
     class Client(nullcontext):
         def wait_for_dag(self, _):
@@ -215,7 +215,7 @@ def test_up_keeps_its_own_jobs_over_down_and_up(tmp_path, monkeypatch, capsys):
     file.write_text("")
     job = {"command": ["sh"], "output": None}
     monkeypatch.setattr(up, "read_own_jobs", lambda _: {"convert": job})
-    monkeypatch.setattr(up, "Stack", Started)
+    monkeypatch.setattr(up, "Stack", stack)
     monkeypatch.setattr(up, "AirflowClient", lambda _: Client(Client()))
     monkeypatch.setattr(up, "_bucket_with_example", lambda _: "b")
     for name in ("refuse_beside_others", "require_port"):
@@ -235,34 +235,6 @@ def test_up_keeps_its_own_jobs_over_down_and_up(tmp_path, monkeypatch, capsys):
     assert started[-1] is None
 
 
-def test_a_stack_that_is_up_says_how_to_give_it_own_jobs(stack, tmp_path, monkeypatch, capsys):
-    login = {"Airflow": "a", "user": "u", "password": "p", "bucket": "b"}
-    (stack.folder / up.LOGIN).write_text(json.dumps(login))
-    monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
-    up.up(8080, stack.folder, tmp_path / "job.tfvars")
-    assert capsys.readouterr().out.startswith(
-        "already up; to use another JOBS= file, run `make down` first\n"
-    )
-    up.up(8080, stack.folder)
-    assert capsys.readouterr().out.startswith("already up\nAirflow: a")
-
-
-class StartedStack:
-    def __init__(self, folder, *_, profile=PROFILE, beside=()):
-        self.folder, self.profile, self.beside = folder, profile, beside
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def check(self):
-        pass
-
-    start = check
-
-
 def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monkeypatch, capsys):
     folder = tmp_path / "demo"
     monkeypatch.setattr(demo, "Stack", StartedStack)
@@ -272,7 +244,6 @@ def test_the_demo_ends_with_the_answer_and_where_everything_lies(tmp_path, monke
     monkeypatch.setattr(demo, "run_benchmark", lambda *_: report)
     monkeypatch.setattr(terminal, "print_page", lambda _, console: widths.append(console.width))
     widths = []
-    monkeypatch.setattr(StartedStack, "processes", SimpleNamespace(env={}), raising=False)
     monkeypatch.setattr(demo.sample, "sample_beside", lambda *_: nullcontext())
     demo.demo("smoke", folder)
     answer, _, report, _, raw, _, copies, done, last = capsys.readouterr().out.splitlines()[-9:]
@@ -316,24 +287,19 @@ def test_a_run_whose_jobs_failed_shows_its_report_and_each_failure_once(
     job = build_job("g4dn.xlarge", [])
     job = job.model_copy(update={"ending": Ending.of("exit code 3", ["boom\x07"])})
     failed = report_of(build_run(job, job.model_copy(update={"job_id": "other"})))
-    told = []
-
-    def run(stack, *_):
-        raise FailedRunError(in_short(failed.failed, failed.lost), failed)
-
+    error = FailedRunError(in_short(failed.failed, failed.lost), failed)
+    stopped = Mock()
     monkeypatch.setattr(demo, "Stack", StartedStack)
-    monkeypatch.setattr(demo, "run_benchmark", run)
+    monkeypatch.setattr(demo, "run_benchmark", Mock(side_effect=error))
     with pytest.raises(LaptopError) as raised:
-        demo.run_once(
-            tmp_path / "demo", "dag", {}, Clock(), after=lambda _: told.append("is stopped")
-        )
+        demo.run_once(tmp_path / "demo", "dag", {}, Clock(), after=stopped)
     boom = "boom\N{SYMBOL FOR BELL}"
     assert str(raised.value) == f"2 jobs on g4dn.xlarge failed: exit code 3: {boom}"
     out = capsys.readouterr().out
     assert "What failed\n2 jobs on g4dn.xlarge failed: exit code 3.\n" in out
     assert f"report: {tmp_path}/demo/report.html" in out
     assert not out.rstrip().endswith("done")
-    assert told == ["is stopped"]
+    stopped.assert_called_once()
 
 
 SHARED = ["g4dn.xlarge", "g4dn.2xlarge-shared"]
@@ -372,7 +338,7 @@ def test_the_other_demos_have_stacks_and_dags_of_their_own(
     assert all(f'"{target}"' in demo.SHARING_PROFILE.read_text() for target in SHARED)
 
 
-def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
+def test_the_demo_tells_progress_instead_of_every_row_and_each_task_once(monkeypatch):
     now = 100.0
     monkeypatch.setattr(demo.time, "monotonic", lambda: now)
     jobs = demo.JobProgress()
@@ -392,9 +358,6 @@ def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
     assert list(jobs.lines_to_show(second)) == ["g5: batchmark-job: wrote x"]
     now += demo.PROGRESS_SECONDS
     assert list(jobs.lines_to_show(second[:1])) == ["g5: 2 of 26 rows measured"]
-
-
-def test_the_demo_tells_each_task_once_when_it_ended():
     states = ["queued", "running", "success", "success"]
     task = {"task_id": "compare", "map_index": -1}
     airflow = SimpleNamespace(task_instances=lambda *_: [{**task, "state": states.pop(0)}])
@@ -461,14 +424,13 @@ def test_a_long_installation_says_that_it_goes_on_and_how_it_ended(monkeypatch, 
     assert capsys.readouterr().out.startswith("install: still running after 0 s\n")
 
 
-@pytest.mark.parametrize("times", [1, 2])
-def test_airflows_database_is_made_in_a_new_folder_and_in_a_known_one(tmp_path, times):
+def test_airflows_database_is_made_in_a_new_folder_and_in_a_known_one(tmp_path):
     ran = []
     processes = SimpleNamespace(run=lambda name, *_, cwd: ran.append((name, cwd)))
     airflow = Airflow(tmp_path / "stack" / "airflow", 8080, tmp_path, schedules=False)
-    for _ in range(times):
+    for _ in range(2):
         airflow.migrate(processes, tmp_path)
-    assert ran[-1] == ("airflow-migrate", tmp_path)
-    assert airflow.home.stat().st_mode & 0o777 == 0o700
-    for name in ("passwords.json", "airflow.db"):
-        assert (airflow.home / name).stat().st_mode & 0o777 == 0o600
+        assert ran.pop() == ("airflow-migrate", tmp_path)
+        assert airflow.home.stat().st_mode & 0o777 == 0o700
+        for name in ("passwords.json", "airflow.db"):
+            assert (airflow.home / name).stat().st_mode & 0o777 == 0o600

@@ -31,28 +31,25 @@ def tools(commands):
     return ["uv" if command[0].endswith("/uv") else command[2] for command in commands]
 
 
-def test_pip_takes_over_where_uv_fails(commands, tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "asked"),
+    [
+        ({}, ["uv", "pip"]),
+        ({"PIP_INDEX_URL": "https://packages.example"}, ["pip"]),
+        ({"PIP_NO_INDEX": "1"}, ["pip"]),
+        ({"PIP_EXTRA_INDEX_URL": "https://packages.example"}, ["uv", "pip"]),  # beside PyPI
+    ],
+)
+def test_pip_takes_over_where_uv_fails_or_an_index_is_known_to_pip_alone(
+    monkeypatch, commands, tmp_path, settings, asked
+):
+    for setting, value in settings.items():
+        monkeypatch.setenv(setting, value)
     lock = tmp_path / "lock.txt"
     install.install_locked(sys.executable, lock)
-    assert tools(commands) == ["uv", "pip"]
+    assert tools(commands) == asked
     assert all(command[-2:] == ["-r", str(lock)] for command in commands)
     assert all("--require-hashes" in command for command in commands)
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"), [("PIP_INDEX_URL", "https://packages.example"), ("PIP_NO_INDEX", "1")]
-)
-def test_an_index_that_only_pip_knows_is_asked_by_pip(
-    monkeypatch, commands, tmp_path, setting, value
-):
-    monkeypatch.setenv(setting, value)
-    install.install_locked(sys.executable, tmp_path / "lock.txt")
-    assert tools(commands) == ["pip"]
-
-
-def test_an_index_beside_pypi_is_no_reason_for_pip(monkeypatch):
-    monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "https://packages.example")
-    assert not install.has_own_index(sys.executable)
 
 
 def test_settings_that_pip_can_not_read_are_an_error(monkeypatch, tmp_path):

@@ -48,7 +48,7 @@ def test_a_missing_terraform_is_refused(refusal, tmp_path, monkeypatch):
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_taken_port_is_refused(refusal, tmp_path):
+def test_a_taken_port_and_a_start_that_broke_off_are_refused(refusal, tmp_path, monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -56,9 +56,6 @@ def test_a_taken_port_is_refused(refusal, tmp_path):
         line = refusal("up", "--port", port, "--folder", tmp_path / "up")
     assert f"port {port} for Airflow is already in use" in line
     assert line.endswith(f"or choose another: `make up PORT={port + 1}`")
-
-
-def test_a_start_that_broke_off_is_refused(refusal, tmp_path, monkeypatch):
     monkeypatch.setattr(up, "processes_of", lambda _: ["one"])
     line = refusal("up", "--folder", tmp_path / "up")
     assert "an earlier start was interrupted; see " in line

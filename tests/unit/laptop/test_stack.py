@@ -5,7 +5,7 @@ import stat
 import sys
 import threading
 from pathlib import Path
-from types import SimpleNamespace
+from unittest.mock import Mock, call
 
 import pytest
 
@@ -15,18 +15,22 @@ from local_cloud.credentials import read_or_make
 
 
 @pytest.fixture
-def stack(tmp_path, monkeypatch):
-    """A stack whose local cloud is only asked for."""
-    made = Stack(tmp_path / "stack", Ports(1, 2), lambda _: None)
-    made.asked = []
-    monkeypatch.setattr(made.processes, "start", lambda name, argv, **_: made.asked.append(argv))
+def stack_of(tmp_path, monkeypatch):
+    """Stacks in a folder, whose local cloud and programs are only asked for."""
     monkeypatch.setattr("laptop.stack.httpx.get", lambda *_, **__: None)
+
+    def made(name="stack", **options):
+        stack = Stack(tmp_path / name, Ports(1, 2), lambda _: None, **options)
+        stack.processes.start, stack.processes.run = Mock(), Mock()
+        return stack
+
     return made
 
 
-def test_the_local_cloud_and_all_its_clients_share_a_secret_of_this_stack(stack, tmp_path):
+def test_the_local_cloud_and_all_its_clients_share_a_secret_of_this_stack(stack_of):
+    stack = stack_of()
     stack.start_cloud()
-    (argv,) = stack.asked
+    _, argv = stack.processes.start.call_args.args
     named = argv[argv.index("--credentials") + 1]
     secret = read_or_make(stack.credentials)
     assert named == str(stack.credentials)
@@ -37,67 +41,54 @@ def test_the_local_cloud_and_all_its_clients_share_a_secret_of_this_stack(stack,
         assert variables["AWS_ACCESS_KEY_ID"] == principal
         assert variables["AWS_SECRET_ACCESS_KEY"] == secret
     assert stack.processes.env["AWS_SECRET_ACCESS_KEY"] == secret
-    other = Stack(tmp_path / "other", Ports(1, 2), lambda _: None)
-    assert other.aws["AWS_SECRET_ACCESS_KEY"] != secret
+    assert stack_of("other").aws["AWS_SECRET_ACCESS_KEY"] != secret
     assert "[default]\naws_access_key_id = laptop\n" in stack.credentials.read_text()
 
 
-@pytest.mark.parametrize(
-    ("kept", "what"),
-    [(False, "creating its database"), (True, "bringing its database up to date")],
-)
-def test_only_a_new_database_is_said_to_be_created(stack, monkeypatch, kept, what):
-    said = []
-    monkeypatch.setattr(stack, "say", said.append)
+def test_only_a_new_database_is_said_to_be_created(stack_of, monkeypatch):
+    stack, said = stack_of(), []
+    stack.say = said.append
     for step in ("migrate", "start", "wait_until_healthy"):
         monkeypatch.setattr(Airflow, step, lambda *_: None)
     stack.airflow.home.mkdir(parents=True)
-    if kept:
+    for what in ("creating its database", "bringing its database up to date"):
+        said.clear()
+        stack.start_airflow()
+        assert said[0] == f"Airflow: {what} and starting its components (about 60 s)"
         (stack.airflow.home / DATABASE).touch()
-    stack.start_airflow()
-    assert said[0] == f"Airflow: {what} and starting its components (about 60 s)"
 
 
-def test_a_user_who_waits_for_terraform_alone_is_told_so(stack, monkeypatch):
-    said = []
+def test_a_user_who_waits_for_terraform_alone_is_told_so(stack_of):
+    stack, said = stack_of(), []
     ready = threading.Event()
 
     def say(text):
         said.append(text)
         ready.set()
 
-    monkeypatch.setattr(stack, "say", say)
-    monkeypatch.setattr(stack, "start_cloud", lambda: None)
-    monkeypatch.setattr(stack, "start_airflow", lambda: None)
-    monkeypatch.setattr(stack, "apply", ready.wait)
+    stack.say, stack.apply = say, ready.wait
+    stack.start_cloud = stack.start_airflow = Mock()
     stack.start()
     assert said == ["Terraform: still applying"]
 
 
-def test_a_stack_that_keeps_its_state_goes_on_with_its_login(tmp_path, monkeypatch):
-    def made(**state):
-        stack = Stack(tmp_path / "up", Ports(1, 2), lambda _: None, **state)
-        monkeypatch.setattr(stack.processes, "start", lambda *_, **__: None)
-        monkeypatch.setattr(stack.processes, "run", lambda *_, **__: None)
-        return stack
-
-    monkeypatch.setattr("laptop.stack.httpx.get", lambda *_, **__: None)
+def test_a_stack_that_keeps_its_state_goes_on_with_its_login(tmp_path, stack_of):
     keeping = {"cloud_state": tmp_path / "up" / "cloud"}
-    first = made(**keeping)
+    first = stack_of("up", **keeping)
     first.start_cloud()
     first.airflow.migrate(first.processes, tmp_path)
     assert (first.folder / "cloud").is_dir()  # which the local cloud wants to find
     for name in ("terraform.tfstate", "logs/calls.jsonl"):
         (first.folder / name).parent.mkdir(exist_ok=True)
         (first.folder / name).write_text("{}")
-    second = made(**keeping)
+    second = stack_of("up", **keeping)
     second._forget_last_time()
     assert second.aws == first.aws
     assert second.airflow.password == first.airflow.password
     left = {str(path.relative_to(first.folder)) for path in first.folder.rglob("*")}
     assert left >= {"airflow/airflow.db", "airflow/passwords.json", "terraform.tfstate"}
     assert "logs/calls.jsonl" not in left
-    other = made()
+    other = stack_of("up")
     of_last_run = [first.folder / name for name in ("report.html", "report.json", TRENDS_HTML)]
     for path in of_last_run:
         path.touch()
@@ -106,40 +97,30 @@ def test_a_stack_that_keeps_its_state_goes_on_with_its_login(tmp_path, monkeypat
     assert not any(path.exists() for path in (first.folder / "airflow", *of_last_run))
 
 
-def test_own_jobs_reach_terraform_the_form_and_a_pool_that_one_fills(tmp_path, monkeypatch):
+def test_own_jobs_reach_terraform_the_form_and_a_pool_that_one_fills(
+    tmp_path, monkeypatch, stack_of
+):
     axis = {"parameter": "mb", "sizes": [1, 2]}
     job = {"image": "mine", "command": ["true"], "axis": axis}
-    stack = Stack(
-        tmp_path / "stack",
-        Ports(1, 2),
-        lambda _: None,
-        own_jobs={"convert": job, "train": job},
-        job_dir=tmp_path,
-        engine=True,
-    )
+    stack = stack_of(own_jobs={"convert": job, "train": job}, job_dir=tmp_path, engine=True)
     told = json.loads(stack.processes.env["BATCHMARK_OWN_JOBS"])
     assert told == {"convert": {"axis": axis}, "train": {"axis": axis}}
-    without = Stack(tmp_path / "without", Ports(1, 2), lambda _: None)
+    without = stack_of("without")
     assert "BATCHMARK_OWN_JOBS" not in without.processes.env, "the form is told none"
-    started, applied = [], []
-    monkeypatch.setattr(stack.processes, "start", lambda name, argv, **_: started.append(argv))
-    monkeypatch.setattr("laptop.stack.httpx.get", lambda *_, **__: None)
     stack.start_cloud()
-    words = " ".join(started[0])
+    words = " ".join(stack.processes.start.call_args.args[1])
     for option in ("--vcpus 2", "--jobs containers", f"--job-dir {tmp_path} --copy-job-dir"):
         assert f" {option} " in words
-    monkeypatch.setattr(without.processes, "start", lambda name, argv, **_: started.append(argv))
     without.start_cloud()
-    assert "--copy-job-dir" not in started[1]
+    assert "--copy-job-dir" not in without.processes.start.call_args.args[1]
     monkeypatch.setattr("laptop.stack.init_one_at_a_time", lambda _: None)
-    terraform = SimpleNamespace(
-        apply=lambda **inputs: applied.append(inputs), outputs=lambda: {"image": "r:t"}
-    )
+    terraform = Mock()
+    terraform.outputs.return_value = {"image": "r:t"}
     assert apply_core_stack(terraform, stack.say, PROFILE, {"convert": job}) == "r:t"
     assert apply_core_stack(terraform, stack.say) == "r:t"
-    assert applied == [
-        {"var_file": PROFILE, "variables": {"own_jobs": {"convert": job}}},
-        {"var_file": PROFILE, "variables": None},
+    assert terraform.apply.call_args_list == [
+        call(var_file=PROFILE, variables={"own_jobs": {"convert": job}}),
+        call(var_file=PROFILE, variables=None),
     ]
 
 

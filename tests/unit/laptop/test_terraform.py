@@ -12,7 +12,7 @@ import pytest
 
 from laptop.errors import TerraformError
 from laptop.terraform import REATTACHED, Terraform, _in_words, find_provider_mirror
-from tests.builders.files import program
+from tests.builders.files import program, put
 from tests.terraform.plans import destroy, plan_exit_code, planned_changes
 from tests.waiting import wait_for
 
@@ -85,6 +85,14 @@ def fake_terraform(folder, script="", version="1.12.0"):
     return {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
 
 
+RECORDS = 'echo "$@" >> "$0.calls"'
+
+
+def calls(folder):
+    """What a Terraform that records was given."""
+    return (folder / "bin" / "terraform.calls").read_text().splitlines()
+
+
 def test_the_whole_life_of_a_stack(stack_dir, initialised):
     terraform = initialised()
     terraform.run("validate")
@@ -106,10 +114,16 @@ def test_the_whole_life_of_a_stack(stack_dir, initialised):
     assert (stack_dir.parent / "my.tfstate").exists()
 
 
-def test_variables_come_from_a_file_and_from_values(initialised, tmp_path):
+def test_variables_come_from_a_file_and_from_values_and_the_environment_given(
+    initialised, tmp_path, monkeypatch
+):
     var_file = tmp_path / "my.tfvars"
+    var_file.write_text("sizes = [9]\n")
+    monkeypatch.setenv("TF_VAR_color", "ours")
+    terraform = initialised(env={"PATH": os.environ["PATH"], "TF_VAR_color": "given"})
+    terraform.apply(var_file=var_file)
+    assert terraform.outputs() == {"color": "given", "sizes": [9]}
     var_file.write_text('color = "red"\nsizes = [9]\n')
-    terraform = initialised()
     terraform.apply(var_file=var_file, variables={"sizes": [2, 3]})
     assert terraform.outputs() == {"color": "red", "sizes": [2, 3]}, "values win over files"
     assert plan_exit_code(terraform, var_file=var_file, variables={"sizes": [2, 3]}) == 0
@@ -189,9 +203,19 @@ Expected a comma.
     assert _in_words("a\n\nb\n") == "a\nb"
 
 
-def test_an_error_carries_command_exit_code_and_reason(stack_dir, initialised):
+def test_an_error_carries_command_exit_code_and_reason_and_the_log_all_output(
+    stack_dir, initialised, tmp_path
+):
+    log = tmp_path / "logs" / "terraform.log"
+    terraform = initialised(log=log)
+    terraform.apply()
+    with pytest.raises(TerraformError):
+        terraform.apply(variables={"sizes": "none"})
+    text = log.read_text()
+    assert "terraform init" in text
+    assert "Apply complete! Resources: 1 added" in text
+    assert "Invalid value for input variable" in text, "errors too"
     (stack_dir / "main.tf").write_text('output "bad" {\n  value = var.missing\n}\n')
-    terraform = initialised()
     with pytest.raises(
         TerraformError, match=r"terraform apply in .* failed with exit code 1:\n"
     ) as e:
@@ -203,25 +227,6 @@ def test_an_error_carries_command_exit_code_and_reason(stack_dir, initialised):
         terraform.run("validate")
 
 
-def test_the_log_holds_every_command_and_its_output(initialised, tmp_path):
-    log = tmp_path / "logs" / "terraform.log"
-    terraform = initialised(log=log)
-    terraform.apply()
-    with pytest.raises(TerraformError):
-        terraform.apply(variables={"sizes": "none"})
-    text = log.read_text()
-    assert "terraform init" in text
-    assert "Apply complete! Resources: 1 added" in text
-    assert "Invalid value for input variable" in text, "errors too"
-
-
-def test_the_environment_given_replaces_ours(initialised, monkeypatch):
-    monkeypatch.setenv("TF_VAR_color", "ours")
-    terraform = initialised(env={"PATH": os.environ["PATH"], "TF_VAR_color": "given"})
-    terraform.apply()
-    assert terraform.outputs()["color"] == "given"
-
-
 def test_a_state_file_in_the_current_folder_does_not_matter(stack_dir, tmp_path, monkeypatch):
     """python-terraform reads one, whatever it holds."""
     (tmp_path / "terraform.tfstate").write_text("not JSON")
@@ -230,36 +235,34 @@ def test_a_state_file_in_the_current_folder_does_not_matter(stack_dir, tmp_path,
     assert open_stack(stack_dir, env=env).run("validate").returncode == 0
 
 
-@pytest.mark.parametrize("version", ["1.10.5", "0.12.31", "1.9.0-rc1"])
-def test_old_terraform_is_refused(stack_dir, tmp_path, version):
-    env = fake_terraform(tmp_path / "bin", 'echo $1 >> "$0.calls"', version)
+@pytest.mark.parametrize(
+    ("script", "version"),
+    [
+        *((RECORDS, version) for version in ("1.10.5", "0.12.31", "1.9.0-rc1")),
+        *((says, None) for says in ("echo Terraform v0.11", "exit 3", "echo '{}'", "echo '[]'")),
+    ],
+)
+def test_an_old_terraform_or_one_without_a_version_is_refused(stack_dir, tmp_path, script, version):
+    env = fake_terraform(tmp_path / "bin", script, version)
     with pytest.raises(TerraformError) as caught:
         open_stack(stack_dir, env=env).apply()
-    assert str(caught.value) == (
-        f"{tmp_path / 'bin' / 'terraform'} is Terraform {version}: install 1.11 or newer"
-    )
-    assert (tmp_path / "bin" / "terraform.calls").read_text() == "version\n", "nothing else ran"
+    program_path = tmp_path / "bin" / "terraform"
+    if version:
+        told = f"{program_path} is Terraform {version}: install 1.11 or newer"
+        assert str(caught.value) == told
+        assert [call.split()[0] for call in calls(tmp_path)] == ["version"], "nothing else ran"
+    else:
+        assert "printed no version: install Terraform 1.11 or newer" in str(caught.value)
 
 
-@pytest.mark.parametrize("script", ["echo Terraform v0.11", "exit 3", "echo '{}'", "echo '[]'"])
-def test_terraform_without_a_version_is_refused(stack_dir, tmp_path, script):
-    env = fake_terraform(tmp_path / "bin", script, version=None)
-    with pytest.raises(
-        TerraformError, match=r"printed no version: install Terraform 1\.11 or newer"
-    ):
-        open_stack(stack_dir, env=env).init()
-
-
-def test_init_uses_a_mirror_only_for_what_is_locked(stack_dir, tmp_path):
-    env = fake_terraform(tmp_path / "bin", 'echo "$@" >> "$0.calls"')
+def test_init_uses_a_mirror_only_for_what_is_locked(stack_dir, tmp_path, monkeypatch):
+    env = fake_terraform(tmp_path / "bin", RECORDS)
     lock(stack_dir, "5.100.0")
     env["HOME"] = str(tmp_path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("laptop.terraform.find_provider_mirror", lambda *_: tmp_path / "mirror")
-        open_stack(stack_dir, env=env).init()
-        open_stack(stack_dir, env={**env, "TF_CLI_ARGS_init": "-upgrade=false"}).init()
-    calls = (tmp_path / "bin" / "terraform.calls").read_text().splitlines()
-    inits = [line for line in calls if line.startswith("init")]
+    monkeypatch.setattr("laptop.terraform.find_provider_mirror", lambda *_: tmp_path / "mirror")
+    open_stack(stack_dir, env=env).init()
+    open_stack(stack_dir, env={**env, "TF_CLI_ARGS_init": "-upgrade=false"}).init()
+    inits = [line for line in calls(tmp_path) if line.startswith("init")]
     assert [f"-plugin-dir={tmp_path / 'mirror'}" in line for line in inits] == [True, False]
     assert all("-lockfile=readonly" in line and "-input=false" in line for line in inits)
 
@@ -270,19 +273,17 @@ def test_init_installs_the_provider_also_where_one_is_attached(stack_dir, tmp_pa
     stack = open_stack(stack_dir, env=env | {REATTACHED: "one"})
     stack.init()
     stack.apply()
-    calls = (tmp_path / "bin" / "terraform.calls").read_text().splitlines()
-    assert calls[-2:] == ["init none", "apply one"]
+    assert calls(tmp_path)[-2:] == ["init none", "apply one"]
 
 
 def test_init_is_done_again_only_where_what_it_reads_has_changed(stack_dir, tmp_path):
     """Others may be reading what it writes anew."""
-    env = fake_terraform(tmp_path / "bin", 'echo "$@" >> "$0.calls"')
+    env = fake_terraform(tmp_path / "bin", RECORDS)
     (tmp_path / "data").mkdir()
 
     def inits(**more):
         open_stack(stack_dir, env=env | more).init_where_changed()
-        calls = (tmp_path / "bin" / "terraform.calls").read_text().splitlines()
-        return sum(call.startswith("init") for call in calls)
+        return sum(call.startswith("init") for call in calls(tmp_path))
 
     assert [inits(), inits()] == [1, 1]
     (stack_dir / "main.tf").write_text(STACK + "# changed")
@@ -295,13 +296,10 @@ def test_init_is_done_again_only_where_what_it_reads_has_changed(stack_dir, tmp_
     provider.unlink()
     provider.symlink_to(tmp_path / "a mirror that is gone")
     assert inits() == 5
-
-
-def test_an_init_that_failed_is_done_again(stack_dir, tmp_path):
-    failing = fake_terraform(tmp_path / "bin", "exit 1")
-    for _ in range(2):
-        with pytest.raises(TerraformError, match="init"):
-            open_stack(stack_dir, env=failing).init_where_changed()
+    program(tmp_path / "bin" / "terraform", 'echo "$@" >> "$0.calls"; exit 1')
+    for _ in range(2):  # what failed is done again
+        with pytest.raises(TerraformError):
+            inits()
 
 
 def lock(folder, version):
@@ -315,23 +313,18 @@ def lock(folder, version):
 
 
 @pytest.mark.parametrize("place", ["", "mirror", "terraform/plugins"])
-def test_a_mirror_is_found_by_its_folder_name(tmp_path, place):
+@pytest.mark.parametrize(
+    "held", ["5.100.0/linux_amd64/x", "terraform-provider-aws_5.100.0_linux_amd64.zip"]
+)
+def test_a_mirror_is_found_by_its_folder_name(tmp_path, place, held):
     lock_file = lock(tmp_path, "5.100.0")
     root = tmp_path / "opt"
-    provider = root / place / "registry.terraform.io/hashicorp/aws"
-    (provider / "5.100.0/linux_amd64").mkdir(parents=True)
+    put(root / place / "registry.terraform.io/hashicorp/aws", held, "")
     found = find_provider_mirror(lock_file, "linux_amd64", [tmp_path / "none", root])
     assert found == root / place
     assert find_provider_mirror(lock_file, "darwin_arm64", [root]) is None, "other machines"
     assert find_provider_mirror(lock(tmp_path, "5.101.0"), "linux_amd64", [root]) is None
-
-
-def test_a_mirror_may_be_packed(tmp_path):
-    provider = tmp_path / "registry.terraform.io/hashicorp/aws"
-    provider.mkdir(parents=True)
-    (provider / "terraform-provider-aws_5.100.0_linux_amd64.zip").touch()
-    assert find_provider_mirror(lock(tmp_path, "5.100.0"), "linux_amd64", [tmp_path]) == tmp_path
-    assert find_provider_mirror(tmp_path / "no.lock", "linux_amd64", [tmp_path]) is None
+    assert find_provider_mirror(tmp_path / "no.lock", "linux_amd64", [root]) is None
 
 
 def gone(pid_file):

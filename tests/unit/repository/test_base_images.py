@@ -7,6 +7,7 @@ import pytest
 
 from containers import renew_base_images
 from containers.renew_base_images import PINS, REPEATED_IN, main
+from tests.builders.files import program
 
 OLD, NEW = (f"sha256:{digit * 64}" for digit in "01")
 INSPECT = "buildx imagetools inspect --format {{json .Manifest.Digest}}"
@@ -22,12 +23,11 @@ def docker(tmp_path, monkeypatch):
         folder = tmp_path / "bin"
         folder.mkdir()
         known = "\n".join(f'  "{INSPECT} {image}") {line} ;;' for image, line in images.items())
-        program = folder / "docker"
-        program.write_text(
-            f'#!/bin/sh\ncase "$*" in\n  "buildx version") {version} ;;\n{known}\n'
-            '  *) echo "docker $*: unexpected" >&2; exit 64 ;;\nesac\n'
+        program(
+            folder / "docker",
+            f'case "$*" in\n  "buildx version") {version} ;;\n{known}\n'
+            '  *) echo "docker $*: unexpected" >&2; exit 64 ;;\nesac',
         )
-        program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
     return answers
@@ -80,6 +80,12 @@ def test_only_what_repeats_an_image_is_named(docker, root, capsys):
     assert python.endswith(f": renewed in {PINS}, {REPEATED_IN[0]}")
     assert postgres.endswith(f": renewed in {PINS}")
 
+    write(root, PINNED)
+    root.joinpath(REPEATED_IN[-1]).unlink()
+    with pytest.raises(FileNotFoundError):
+        main(root)
+    assert root.joinpath(PINS).read_text() == PINNED, "a missing file leaves the others alone"
+
 
 @pytest.mark.parametrize(
     ("answer", "said"),
@@ -117,26 +123,14 @@ def test_a_name_without_a_tag_is_refused(docker, root, capsys, image):
     assert f"nothing was changed: '{image}' has no tag" in capsys.readouterr().err
 
 
-def test_a_file_that_is_missing_leaves_the_others_alone(docker, root):
-    docker({PYTHON: digest(NEW), POSTGRES: digest(NEW)})
-    root.joinpath(REPEATED_IN[-1]).unlink()
-    with pytest.raises(FileNotFoundError):
-        main(root)
-    assert root.joinpath(PINS).read_text() == PINNED
-
-
-def test_a_missing_docker_is_reported(root, capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert main(root) == 1
-    assert capsys.readouterr().err == (
-        "base-images: nothing was changed: docker is not on the PATH\n"
-    )
-
-
-def test_a_docker_without_buildx_is_reported(docker, root, capsys):
+def test_a_missing_docker_or_plugin_is_reported(docker, root, capsys, monkeypatch, tmp_path):
+    with monkeypatch.context() as nowhere:
+        nowhere.setenv("PATH", str(tmp_path))
+        assert main(root) == 1
+    refused = "base-images: nothing was changed: "
+    assert capsys.readouterr().err == f"{refused}docker is not on the PATH\n"
     docker({}, version="echo 'docker: unknown command: docker buildx' >&2; exit 1")
     assert main(root) == 1
     assert capsys.readouterr().err == (
-        "base-images: nothing was changed: "
-        "Docker's buildx plugin is not installed: install it first\n"
+        f"{refused}Docker's buildx plugin is not installed: install it first\n"
     )

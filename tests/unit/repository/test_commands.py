@@ -26,14 +26,11 @@ MARKDOWN = {
 HELPED = dict(re.findall(r"^([a-z][a-z0-9-]*):.*?##(.*)", MAKEFILE, re.MULTILINE))  # by target
 
 
-def test_each_make_target_that_is_named_exists():
+def test_make_targets_are_those_that_are_named():
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):", MAKEFILE, re.MULTILINE))
     for path, text in MARKDOWN.items():
         named = set(re.findall(r"(?:`|^)make ([a-z][a-z0-9-]*)", text, re.MULTILINE))
         assert named <= targets, path
-
-
-def test_each_make_target_is_named_somewhere():
     everywhere = "\n".join(TEXT.values())
     unnamed = [name for name in HELPED if f"make {name}" not in everywhere]
     assert unnamed == ["help"]  # which `make` alone shows
@@ -69,46 +66,30 @@ def test_each_option_of_our_commands_exists(module, command):
             assert option in shown, line
 
 
-def test_the_readme_says_how_long_a_target_takes_as_the_makefile_does():
-    said = re.findall(
-        r"^make ([a-z-]+) +#.*: (.*? minutes)", TEXT[ROOT / "README.md"], re.MULTILINE
-    )
-    assert [name for name, _ in said] == ["demo", "test", "test-all", "try-job"]
-    assert [name for name, duration in said if f"({duration}" not in HELPED[name]] == []
-
-
-def test_the_readme_says_what_an_installation_takes_as_it_does_itself():
-    said = re.search(r"installs everything into `.venv` \((.*)\)\. ", TEXT[ROOT / "README.md"])[1]
-    assert said in (ROOT / "laptop" / "install.py").read_text()
-
-
-def test_make_alone_shows_each_target_in_its_group_and_what_a_user_needs_first():
-    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    _, use, check, *others = shown.split("\n\n")
-    assert {"install", "demo", "up", "down", "image", "clean"} <= set(shown_in(use))
-    assert all(name in {"lint", "fuzz"} or name.startswith("test") for name in shown_in(check))
-    assert not any(name.startswith("bench-") for name in shown_in(use + check))
-    assert len(others) == 2
-    assert shown_in(shown) == list(HELPED)
-
-
-def shown_in(text):
-    return re.findall(r"^  ([a-z0-9-]+) ", text, re.MULTILINE)
-
-
-def test_the_readme_is_one_screen_of_words_with_two_pictures():
+def test_the_readme_is_one_screen_and_says_how_long_things_take_as_they_do_themselves():
     readme = TEXT[ROOT / "README.md"]
     assert len(readme.split()) < 900
     pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", readme)
     assert len(pictures) == 2
     assert all((ROOT / picture).exists() for picture in pictures)
+    said = re.findall(r"^make ([a-z-]+) +#.*: (.*? minutes)", readme, re.MULTILINE)
+    assert [name for name, _ in said] == ["demo", "test", "test-all", "try-job"]
+    assert [name for name, duration in said if f"({duration}" not in HELPED[name]] == []
+    of_install = re.search(r"installs everything into `.venv` \((.*)\)\. ", readme)[1]
+    assert of_install in (ROOT / "laptop" / "install.py").read_text()
 
 
-def test_each_link_to_a_file_leads_somewhere():
-    for path, text in MARKDOWN.items():
-        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-            if "://" not in link and not link.startswith("mailto:"):
-                assert (path.parent / link).exists(), (path, link)
+def test_make_alone_shows_each_target_in_its_group_and_what_a_user_needs_first():
+    def targets(text):
+        return re.findall(r"^  ([a-z0-9-]+) ", text, re.MULTILINE)
+
+    shown = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    _, use, check, *others = shown.split("\n\n")
+    assert {"install", "demo", "up", "down", "image", "clean"} <= set(targets(use))
+    assert all(name in {"lint", "fuzz"} or name.startswith("test") for name in targets(check))
+    assert not any(name.startswith("bench-") for name in targets(use + check))
+    assert len(others) == 2
+    assert targets(shown) == list(HELPED)
 
 
 def test_the_first_apply_begins_in_its_folder_with_one_region(tmp_path):
@@ -158,11 +139,17 @@ def test_the_aws_cli_knows_the_options_of_what_only_aws_can_do(capsys):
     assert "Could not connect to the endpoint URL" in capsys.readouterr().err
 
 
-def test_each_link_to_a_heading_leads_to_one():
+def test_each_link_to_a_file_or_a_heading_leads_to_one():
     for path, text in MARKDOWN.items():
-        for link, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
-            page = (path.parent / link).resolve() if link else path
-            assert anchor in anchors(page.read_text()), (path, link, anchor)
+        for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", text):
+            if "://" not in link and not link.startswith("mailto:"):
+                page = (path.parent / link).resolve() if link else path
+                assert page.exists(), (path, link)
+                assert not anchor or anchor in anchors(page.read_text()), (path, link, anchor)
+    # The runbook begins with a way to each of its sections.
+    contents, _, sections = TEXT[ROOT / "docs" / "runbook.md"].partition("\n## ")
+    own = re.findall(r"^## .+$", f"## {sections}", re.MULTILINE)
+    assert anchors("\n".join(own)) == set(re.findall(r"\(#([^)]+)\)", contents))
 
 
 ROOMS = (
@@ -202,9 +189,3 @@ def headings(text):
 def anchors(text):
     """Of a page's headings, as GitHub makes them."""
     return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings(text)}
-
-
-def test_the_runbook_begins_with_a_way_to_each_of_its_sections():
-    contents, _, sections = TEXT[ROOT / "docs" / "runbook.md"].partition("\n## ")
-    headings = re.findall(r"^## .+$", f"## {sections}", re.MULTILINE)
-    assert anchors("\n".join(headings)) == set(re.findall(r"\(#([^)]+)\)", contents))

@@ -10,12 +10,12 @@ from unittest.mock import patch
 import botocore.loaders
 import pytest
 
+from tests.builders.files import program
 from tests.containers.engine import DEFAULT_SOCKET, answering_engine
 from tests.containers.stand_ins import ROOT
 
 # It knows one context, and engines at all sockets but `silent`.
-DOCKER = """\
-#!/bin/sh
+DOCKER = """
 case "$*" in
   "context inspect --format {{{{.Endpoints.docker.Host}}}}") {context} ;;
   *silent*) exit 1 ;;
@@ -23,36 +23,24 @@ esac
 """
 
 
-@pytest.fixture
-def docker(tmp_path, monkeypatch):
-    """Puts a Docker on the PATH that gives this answer when asked for its context."""
-
-    def answers(context):
-        program = tmp_path / "docker"
-        program.write_text(DOCKER.format(context=context))
-        program.chmod(0o755)
-        monkeypatch.setenv("PATH", str(tmp_path))
-
-    monkeypatch.delenv("DOCKER_HOST", raising=False)
-    return answers
-
-
-def test_the_engine_of_dockers_context_is_found(docker):
-    docker("echo unix:///home/me/docker.sock")
-    assert answering_engine().env == {"DOCKER_HOST": "unix:///home/me/docker.sock"}
-
-
-@pytest.mark.parametrize("context", ["exit 1", "echo", "echo ssh://me@elsewhere"])
-def test_without_a_socket_in_dockers_context_the_usual_one_is_asked(docker, context):
-    docker(context)
-    assert answering_engine().host == DEFAULT_SOCKET
-
-
-def test_docker_host_wins_over_dockers_context(docker, monkeypatch):
-    docker("echo unix:///silent/docker.sock")
-    assert answering_engine() is None
-    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
-    assert answering_engine().host == "tcp://127.0.0.1:1"
+@pytest.mark.parametrize(
+    ("host", "context", "found"),
+    [
+        (None, "echo unix:///home/me/docker.sock", "unix:///home/me/docker.sock"),
+        *((None, none, DEFAULT_SOCKET) for none in ("exit 1", "echo", "echo ssh://me@elsewhere")),
+        (None, "echo unix:///silent/docker.sock", None),
+        ("tcp://127.0.0.1:1", "echo unix:///silent/docker.sock", "tcp://127.0.0.1:1"),
+    ],
+)
+def test_the_engine_is_that_of_docker_host_or_else_of_dockers_context_or_the_usual_one(
+    tmp_path, monkeypatch, host, context, found
+):
+    program(tmp_path / "docker", DOCKER.format(context=context))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", host or "")
+    engine = answering_engine()
+    assert (engine and engine.env) == (found and {"DOCKER_HOST": found})
+    assert (engine and engine.host) == found
 
 
 def run_tests_of_containers(said):

@@ -9,10 +9,7 @@ from batchmark.aws.instance_families import FILE
 from tests.paths import ROOT
 
 
-def test_the_repository_holds_no_symbolic_link():
+def test_the_repository_holds_no_symbolic_link_but_a_copy_of_the_table_of_families():
     listed = subprocess.check_output(["git", "ls-files", "--stage"], cwd=ROOT, text=True)
     assert [line for line in listed.splitlines() if line.startswith("120000")] == []
-
-
-def test_terraform_reads_the_same_table_of_families():
     assert (ROOT / "terraform/modules/batch" / FILE.name).read_bytes() == FILE.read_bytes()

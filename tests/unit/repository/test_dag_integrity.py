@@ -35,8 +35,15 @@ BENCHMARKS = (
 )
 
 
-def test_every_file_imports(dag_bag):
+WHEN_ASKED = (
+    *("gpu_sharing_benchmark", "own_job_benchmark", "job_comparison"),
+    *("noise_calibration", CHANGE_ALERT, "environment_check"),
+)
+
+
+def test_every_file_imports_and_has_one_dag_named_after_it(dag_bag):
     assert dag_bag.import_errors == {}
+    assert set(dag_bag.dags) == {path.stem for path in FILES}
 
 
 def test_reading_them_loads_nothing_that_only_analyses_and_charts_need():
@@ -55,12 +62,9 @@ def test_reading_them_loads_nothing_that_only_analyses_and_charts_need():
     assert read.stdout.splitlines()[-1] == "set()"
 
 
-def test_one_dag_per_file_named_after_it(dag_bag):
-    assert set(dag_bag.dags) == {path.stem for path in FILES}
-
-
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_dag_states_what_a_user_needs(dag_bag, path):
+def test_a_dag_states_what_a_user_needs_in_a_thin_file(dag_bag, path):
+    assert len(path.read_text().splitlines()) <= 100
     dag = dag_bag.dags[path.stem]
     assert dag.doc_md, "doc_md is what the UI shows on top"
     assert "batchmark" in dag.tags
@@ -72,11 +76,6 @@ def test_dag_states_what_a_user_needs(dag_bag, path):
         param.resolve()
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_dag_file_is_thin(path):
-    assert len(path.read_text().splitlines()) <= 100
-
-
 def assert_order(dag, *lines):
     """Each task of a line is followed by the next one."""
     for line in lines:
@@ -85,7 +84,7 @@ def assert_order(dag, *lines):
 
 
 @pytest.mark.parametrize("dag_id", BENCHMARKS)
-def test_benchmark_runs_in_order(dag_bag, dag_id):
+def test_a_benchmark_measures_compares_watches_and_publishes_in_order(dag_bag, dag_id):
     dag = dag_bag.dags[dag_id]
     lines = (
         ("check_environment", "plan_jobs", "run_benchmark", "collect_results", "compare"),
@@ -100,33 +99,7 @@ def test_benchmark_runs_in_order(dag_bag, dag_id):
     assert_order(dag, *lines)
     assert set(dag.task_ids) == set(itertools.chain(*lines))
     assert {task.task_id for task in dag.leaves} == {"publish_alerts", "announce_regressions"}
-
-
-def test_people_read_names_and_every_dag_says_what_it_is_for(dag_bag):
-    names = {dag_id: dag.dag_display_name for dag_id, dag in dag_bag.dags.items()}
-    assert names == {dag_id: kind.title for dag_id, kind in KINDS.items()}
-    for dag_id, dag in dag_bag.dags.items():
-        assert re.sub(r"\W", "_", dag.dag_display_name).lower() == dag_id
-        assert dag.description
-        assert not any(getattr(task, "show_return_value_in_logs", False) for task in dag.tasks)
-
-
-def test_the_docs_list_every_dag_with_its_name_and_the_fields_of_its_form(dag_bag):
-    text = (DOCS / "dags.md").read_text()
-    rows = re.findall(r"^\| ([^|]+) \| `(\w+)` \|[^|]+\|([^|]*)\|$", text, re.MULTILINE)
-    listed = {dag_id: (name, re.findall(r"`(\w+)`", fields)) for name, dag_id, fields in rows}
-    dags = dag_bag.dags.items()
-    assert listed == {dag_id: (dag.dag_display_name, list(dag.params)) for dag_id, dag in dags}
-
-
-def test_each_form_explains_its_fields(dag_bag):
-    for dag in dag_bag.dags.values():
-        assert [name for name in dag.params if not dag.params.get_param(name).description] == []
-
-
-@pytest.mark.parametrize("dag_id", BENCHMARKS)
-def test_the_benchmark_reads_as_measure_compare_watch_publish(dag_bag, dag_id):
-    root = dag_bag.dags[dag_id].task_group
+    root = dag.task_group
     assert list(root.children) == ["measure", "compare", "watch", "publish"]
     groups = {name: group for name, group in root.children.items() if name != "compare"}
     for name, group in groups.items():
@@ -139,6 +112,22 @@ def test_the_benchmark_reads_as_measure_compare_watch_publish(dag_bag, dag_id):
         },
         "publish": {"publish_report", "publish_alerts", "announce_regressions"},
     }
+
+
+def test_people_read_names_which_the_docs_list_with_the_fields_of_the_form(dag_bag):
+    text = (DOCS / "dags.md").read_text()
+    rows = re.findall(r"^\| ([^|]+) \| `(\w+)` \|[^|]+\|([^|]*)\|$", text, re.MULTILINE)
+    listed = {dag_id: (name, re.findall(r"`(\w+)`", fields)) for name, dag_id, fields in rows}
+    dags = dag_bag.dags.items()
+    assert listed == {dag_id: (dag.dag_display_name, list(dag.params)) for dag_id, dag in dags}
+    names = {dag_id: dag.dag_display_name for dag_id, dag in dags}
+    assert names == {dag_id: kind.title for dag_id, kind in KINDS.items()}
+    for dag_id, dag in dags:
+        assert re.sub(r"\W", "_", dag.dag_display_name).lower() == dag_id
+        assert dag.description
+        assert not any(getattr(task, "show_return_value_in_logs", False) for task in dag.tasks)
+        submits = any(task.task_type == BenchmarkJobOperator.__name__ for task in dag.tasks)
+        assert submits is (dag_id in SUBMITTING), "the guard knows every DAG that submits jobs"
 
 
 def test_each_task_of_the_benchmark_has_a_mutant_or_a_reason_for_none(dag_bag):
@@ -177,17 +166,6 @@ def test_other_dags_run_in_order(dag_bag, dag_id, tasks):
 
 
 @pytest.mark.parametrize(
-    "dag_id",
-    [
-        *("gpu_sharing_benchmark", "own_job_benchmark", "job_comparison"),
-        *("noise_calibration", CHANGE_ALERT, "environment_check"),
-    ],
-)
-def test_some_run_only_when_asked(dag_bag, dag_id):
-    assert dag_bag.dags[dag_id].timetable.can_be_scheduled is False
-
-
-@pytest.mark.parametrize(
     ("dag_id", "unpaused", "first"),
     [
         ("leak_guard", (19, 12, 5), (19, 12, 20)),
@@ -197,16 +175,18 @@ def test_some_run_only_when_asked(dag_bag, dag_id):
         ("own_job_schedule", (19, 12, 11), (19, 12, 15)),
         # A run costs money; with a start date Airflow would make up for the Monday before.
         ("gpu_cpu_benchmark", (19, 12), (23, 3)),
+        *((dag_id, (19, 12), None) for dag_id in WHEN_ASKED),
     ],
 )
 def test_the_first_run_after_unpausing_on_a_thursday(dag_bag, monkeypatch, dag_id, unpaused, first):
-    now, run = (datetime(2026, 11, *moment, tzinfo=UTC) for moment in (unpaused, first))
+    now = datetime(2026, 11, *unpaused, tzinfo=UTC)
     monkeypatch.setattr("airflow.timetables.trigger.utcnow", lambda: now)
     dag = dag_bag.dags[dag_id]
     timetable = decode_timetable(encode_timetable(dag.timetable))  # as the scheduler has it
     restriction = TimeRestriction(dag.start_date, None, catchup=dag.catchup)
     found = timetable.next_dagrun_info(last_automated_data_interval=None, restriction=restriction)
-    assert found.run_after == run
+    assert (found and found.run_after) == (first and datetime(2026, 11, *first, tzinfo=UTC))
+    assert timetable.can_be_scheduled is (first is not None)
 
 
 @pytest.mark.parametrize(
@@ -231,16 +211,6 @@ def test_what_is_due_is_started_by_airflows_own_operator_and_never_twice(dag_bag
     assert start["trigger_dag_id"] in dag_bag.dags
     assert start["skip_when_already_exists"]
     assert start["fail_when_dag_is_paused"]
-
-
-def test_the_guard_knows_every_dag_that_submits_jobs(dag_bag):
-    submitting = {
-        dag_id
-        for dag_id, dag in dag_bag.dags.items()
-        for task in dag.tasks
-        if task.task_type == BenchmarkJobOperator.__name__
-    }
-    assert submitting == set(SUBMITTING)
 
 
 # What Terraform makes by default: three attempts of an hour, on Spot and then On-Demand.

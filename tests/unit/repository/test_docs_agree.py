@@ -56,9 +56,13 @@ def test_how_many_runs_a_change_needs():
     assert f"fewer than {needed} runs ({with_fresh_jobs} with fresh jobs)" in words("runbook.md")
 
 
-def test_the_assumed_noise():
+def test_the_assumed_noise_and_where_the_published_table_is_from():
     scatter, single = difference_text(math.expm1(ASSUMED.log_sd)), difference_text(NOISE - 1)
     measurement = words("measurement.md")
+    table = published_table()
+    title, author = table.name.removeprefix("the table of ").split(", ")
+    assert f"{title}, is {author}." in measurement
+    assert f"{table.read_on:%d %B %Y}" in measurement
     assert f"A standard deviation of {scatter} from job to job is assumed" in measurement
     assert f"{ASSUMED.log_sd} of the logarithm" in measurement
     assert f"from {single} (a change of {100 * (NOISE - 1):.0f} %) on" in measurement
@@ -207,13 +211,10 @@ def most_usd(file, types, timeout_seconds=None):
     return worst_case(config, jobs, load_prices(), datetime.now(UTC)).usd
 
 
-@pytest.mark.parametrize("file", OWN_JOBS_FILES, ids=lambda file: file.name)
-def test_an_own_job_of_the_docs_passes_the_budget_gate_of_the_default_stack(file):
+def test_an_own_job_of_the_docs_passes_the_budget_gate_of_the_default_stack():
     assert default_of("purchasing") == '"spot_first"'
-    assert 0 < most_usd(file, SIX) < MAX_COST_USD
-
-
-def test_what_timeouts_cost():
+    for file in OWN_JOBS_FILES:
+        assert 0 < most_usd(file, SIX) < MAX_COST_USD, file
     default = int(re.search(r"timeout_seconds += optional\(number, (\d+)", JOBS)[1])
     least, most = (most_usd(OWN_JOBS_PAGE, types) for types in (TWO, SIX))
     refused = [most_usd(OWN_JOBS_PAGE, types, default) for types in (TWO, SIX)]
@@ -225,27 +226,9 @@ def test_what_timeouts_cost():
     assert f"`max_cost_usd` of {MAX_COST_USD} refuses" in said
 
 
-def test_where_the_published_table_is_from():
-    table, measurement = published_table(), words("measurement.md")
-    title, author = table.name.removeprefix("the table of ").split(", ")
-    assert f"{title}, is {author}." in measurement
-    assert f"{table.read_on:%d %B %Y}" in measurement
-
-
-def test_the_recipe_of_the_gate_measures_two_versions_of_a_library():
-    page = (ROOT / "docs" / "ci-gate.md").read_text()
-    *_, recipe = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    steps = [step.get("run", "") for step in yaml.safe_load(recipe)["jobs"]["benchmark"]["steps"]]
-    (in_turns,) = (step for step in steps if "batchmark-job run" in step)
-    installed, measured = in_turns.index("uv pip install"), in_turns.index("batchmark-job run")
-    assert in_turns.index("for side in old new") < installed < measured
-    assert "./$side" in in_turns[installed:measured]
-    assert re.search(r"^uv==", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
-
-
-def test_the_workflow_of_the_gate_gives_the_action_what_it_takes():
+def test_the_workflow_of_the_gate_gives_the_action_what_it_takes_and_its_recipe_two_versions():
     page, action = ((ROOT / name).read_text() for name in ("docs/ci-gate.md", "action.yml"))
-    workflow = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
+    workflow, *_, recipe = map(yaml.safe_load, re.findall(r"```yaml\n(.*?)```", page, re.DOTALL))
     _, step = workflow["jobs"]["benchmark"]["steps"]
     inputs = yaml.safe_load(action)["inputs"].keys()
     assert step["uses"].startswith("YOUR_ORGANISATION/batchmark@")
@@ -254,6 +237,13 @@ def test_the_workflow_of_the_gate_gives_the_action_what_it_takes():
         assert name in inputs
     needed = {"contents": "read", "actions": "read", "pull-requests": "write"}
     assert workflow["permissions"] == needed
+
+    steps = [step.get("run", "") for step in recipe["jobs"]["benchmark"]["steps"]]
+    (in_turns,) = (step for step in steps if "batchmark-job run" in step)
+    installed, measured = in_turns.index("uv pip install"), in_turns.index("batchmark-job run")
+    assert in_turns.index("for side in old new") < installed < measured
+    assert "./$side" in in_turns[installed:measured]
+    assert re.search(r"^uv==", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
 
 
 def test_the_recipe_of_a_workload_names_each_file_that_lists_workloads():

@@ -19,7 +19,7 @@ def dag(dag_bag):
     return dag_bag.dags[DAG_ID]
 
 
-def test_it_runs_in_order(dag):
+def test_it_runs_in_order_and_the_docs_name_its_tasks(dag):
     assert_order(
         dag,
         ("plan_pods", "start_node", "wait_for_node", "run_pods", "collect_results", "compare"),
@@ -29,6 +29,14 @@ def test_it_runs_in_order(dag):
         ("plan_pods", "announce_regressions"),
         ("run_pods", "end_node"),
     )
+    run_pods = dag.get_task("run_pods")  # one at a time, as often as the caps count
+    assert issubclass(run_pods.operator_class, PodsOperator)
+    assert run_pods.max_active_tis_per_dagrun == 1
+    assert run_pods.retries == TRIES - 1
+    page = (DOCS / "eks-gpu-sharing.md").read_text()
+    named = set(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
+    listed = {task for row in named for task in re.findall(r"`(\w+)`", row)}
+    assert listed == set(dag.task_ids)
 
 
 def test_the_node_ends_whatever_becomes_of_the_run(dag):
@@ -40,17 +48,3 @@ def test_the_node_ends_whatever_becomes_of_the_run(dag):
     # While its node group grows, EKS refuses to shrink it: longer than wait_for_node waits.
     assert end.retries * end.retry_delay > timedelta(seconds=START_SECONDS)
     assert end.downstream_task_ids == set()
-
-
-def test_jobs_run_one_at_a_time_and_as_often_as_the_caps_count(dag):
-    run_pods = dag.get_task("run_pods")
-    assert issubclass(run_pods.operator_class, PodsOperator)
-    assert run_pods.max_active_tis_per_dagrun == 1
-    assert run_pods.retries == TRIES - 1
-
-
-def test_the_docs_name_its_tasks(dag):
-    page = (DOCS / "eks-gpu-sharing.md").read_text()
-    named = set(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
-    listed = {task for row in named for task in re.findall(r"`(\w+)`", row)}
-    assert listed == set(dag.task_ids)

@@ -57,19 +57,10 @@ def instructions(path, word):
     return re.findall(rf"^{word}\s+(.+)$", read(path), re.MULTILINE)
 
 
-def compose():
-    return yaml.safe_load(read("docker-compose.yaml"))
-
-
-def test_base_images_are_pinned_by_tag_and_digest():
-    found = base_images()
-
-    assert {"PYTHON_IMAGE", "POSTGRES_IMAGE"} <= set(found)
-    assert [image for image in found.values() if not PINNED.fullmatch(image)] == []
-
-
 @pytest.mark.parametrize("dockerfile", DOCKERFILES)
-def test_dockerfiles_start_from_the_base_images_and_nothing_else(dockerfile):
+def test_dockerfiles_take_from_base_images_and_wheels_whose_hashes_are_known(dockerfile):
+    text = read(dockerfile)
+    assert not re.search(r"^#\s*syntax\s*=", text, re.MULTILINE), "a frontend from a registry"
     defaults = dict(
         word.split("=", 1) for word in instructions(dockerfile, "ARG") if "_IMAGE=" in word
     )
@@ -82,50 +73,41 @@ def test_dockerfiles_start_from_the_base_images_and_nothing_else(dockerfile):
         known = argument.group(1) in defaults if argument else image in stages | {"scratch"}
         assert known, f"{dockerfile}: FROM {image} is neither pinned nor a stage above it"
         stages.update(rest[1:2])
-
-
-@pytest.mark.parametrize("dockerfile", DOCKERFILES)
-def test_files_from_elsewhere_come_from_a_stage(dockerfile):
-    """COPY --from an image would be a base image that nothing pins."""
-    stages = {name for line in instructions(dockerfile, "FROM") for name in line.split()[2:3]}
-    sources = re.findall(r"(?:--from=|,from=)([\w./:@${}-]+)", read(dockerfile))
+    # COPY --from an image would be a base image that nothing pins.
+    sources = re.findall(r"(?:--from=|,from=)([\w./:@${}-]+)", text)
     assert [source for source in sources if source not in stages] == []
 
-
-def test_a_dockerfile_needs_no_frontend_from_a_registry():
-    for dockerfile in DOCKERFILES:
-        assert not re.search(r"^#\s*syntax\s*=", read(dockerfile), re.MULTILINE), dockerfile
-
-
-def test_the_compose_file_repeats_the_base_images():
-    repeated = dict(
-        re.findall(r"\$\{([A-Z]+_IMAGE):-([^}]+@sha256:[0-9a-f]+)\}", read("docker-compose.yaml"))
-    )
-
-    assert repeated["POSTGRES_IMAGE"] == base_images()["POSTGRES_IMAGE"]
-    assert repeated == {name: base_images()[name] for name in repeated}
+    commands = re.sub(r"\\\n\s*", "", text).replace("&&", "\n").splitlines()
+    installs = [line for line in commands if re.search(r"^(?!#).*\bpip\b.* install ", line)]
+    assert installs
+    for line in installs:
+        assert re.search(r"--only-binary[ =]:all:", line), line
+        # Of torch's CPU build PyPI has no file to take a hash from.
+        assert "--require-hashes" in line or '"$torch' in line, line
 
 
-def test_every_service_runs_an_image_of_ours_or_a_pinned_one():
-    for name, service in compose()["services"].items():
+def test_base_images_are_pinned_and_services_of_the_compose_file_run_one_or_an_image_of_ours():
+    found = base_images()
+    assert {"PYTHON_IMAGE", "POSTGRES_IMAGE"} <= set(found)
+    assert [image for image in found.values() if not PINNED.fullmatch(image)] == []
+    text = read("docker-compose.yaml")
+    repeated = dict(re.findall(r"\$\{([A-Z]+_IMAGE):-([^}]+@sha256:[0-9a-f]+)\}", text))
+    assert repeated["POSTGRES_IMAGE"] == found["POSTGRES_IMAGE"]
+    assert repeated == {name: found[name] for name in repeated}
+    for name, service in yaml.safe_load(text)["services"].items():
         image = re.sub(r"\$\{\w+:-(.*)\}$", r"\1", service["image"])
         assert PINNED.fullmatch(image) or image.startswith("batchmark-airflow:"), (name, image)
 
 
-def test_our_images_version_in_the_compose_file_is_the_projects():
-    version = tomllib.loads(read("pyproject.toml"))["project"]["version"]
-
-    named = set(re.findall(r"\$\{BATCHMARK_VERSION:-([^}]+)\}", read("docker-compose.yaml")))
-    assert named == {version}
-
-
-def test_the_wheels_have_the_projects_version_and_what_they_need_is_locked():
+def test_images_and_wheels_have_the_projects_version_and_what_wheels_need_is_locked():
     project = tomllib.loads(read("pyproject.toml"))["project"]
     plugins, job = (
         tomllib.loads(read(f"{folder}/pyproject.toml"))["project"]
         for folder in ("plugins", "job_container")
     )
-    assert {plugins["version"], job["version"]} == {project["version"]}
+    named = re.findall(r"\$\{BATCHMARK_VERSION:-([^}]+)\}", read("docker-compose.yaml"))
+    assert {plugins["version"], job["version"], *named} == {project["version"]}
+    assert named
     assert plugins["dependencies"][0] == f"batchmark-job=={project['version']}"
     assert {*job["dependencies"]} <= wanted("job_container/requirements.in")
     assert {*plugins["dependencies"][1:]} <= locked("requirements.txt").keys()
@@ -143,17 +125,6 @@ def test_each_package_has_the_hashes_of_its_files(lock):
             assert re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line)
 
 
-@pytest.mark.parametrize("dockerfile", DOCKERFILES)
-def test_an_image_installs_wheels_whose_hashes_are_known(dockerfile):
-    """All but torch's CPU build, of which PyPI has no file to take a hash from."""
-    commands = re.sub(r"\\\n\s*", "", read(dockerfile)).replace("&&", "\n").splitlines()
-    installs = [line for line in commands if re.search(r"^(?!#).*\bpip\b.* install ", line)]
-    assert installs
-    for line in installs:
-        assert re.search(r"--only-binary[ =]:all:", line), line
-        assert "--require-hashes" in line or '"$torch' in line, line
-
-
 @pytest.mark.parametrize("lock", IMAGE_LOCKS)
 def test_an_image_installs_what_the_tests_run_with(lock):
     tested = locked("requirements-dev.txt") | locked("requirements.txt")
@@ -168,25 +139,16 @@ def test_an_image_installs_what_the_tests_run_with(lock):
     assert differing == {}, f"{lock} and requirements.txt: `make lock` brings them together"
 
 
-@pytest.mark.parametrize(
-    ("lock", "source"),
-    [
-        ("containers/requirements.txt", "containers/requirements.in"),
-        ("job_container/requirements.txt", "job_container/requirements.in"),
-    ],
-)
-def test_an_images_list_is_in_its_lock_and_in_the_root_one(lock, source):
-    packages = wanted(source)
-
-    assert packages
-    assert packages - set(locked(lock)) <= {"torch"}, f"{lock} is older than {source}: `make lock`"
-    assert packages - set(locked("requirements.txt")) == set()
-
-
-def test_airflows_image_has_packages_of_the_root_lock_and_no_heavy_ones():
+def test_an_images_list_is_in_its_lock_and_in_the_root_one():
+    for folder in ("containers", "job_container"):
+        packages = wanted(f"{folder}/requirements.in")
+        assert packages
+        installed = set(locked(f"{folder}/requirements.txt"))
+        assert packages - installed <= {"torch"}, f"{folder}'s lock is older: `make lock`"
+        assert packages - set(locked("requirements.txt")) == set()
     heavy = {"torch", "triton", "opencv-python-headless", "pytest"}
-
-    assert set(locked("containers/requirements.txt")) <= set(locked("requirements.txt")) - heavy
+    ours = set(locked("containers/requirements.txt"))
+    assert ours <= set(locked("requirements.txt")) - heavy, "Airflow's image has no heavy ones"
 
 
 def test_the_images_python_is_the_one_that_everything_is_locked_for():
@@ -196,28 +158,17 @@ def test_the_images_python_is_the_one_that_everything_is_locked_for():
     assert f"--python-version {tag} " in read("Makefile")
     assert project["tool"]["mypy"]["python_version"] == tag
     assert project["project"]["requires-python"].startswith(f">={tag}")
+    postgres = re.search(r"postgres:(\d+)", base_images()["POSTGRES_IMAGE"]).group(1)
+    assert f"postgresql-{postgres}" in read("tests/containers/stand_ins.py")
 
 
-def test_postgres_of_the_tests_is_the_pinned_major():
-    major = re.search(r"postgres:(\d+)", base_images()["POSTGRES_IMAGE"]).group(1)
-
-    assert f"postgresql-{major}" in read("tests/containers/stand_ins.py")
-
-
-def test_the_gpu_lock_is_the_cpu_lock_and_cuda():
+def test_the_gpu_lock_is_the_cpu_lock_and_cuda_with_the_torch_of_both():
     cpu, gpu = (pins(f"job_container/requirements{kind}.txt") for kind in ("", "-gpu"))
     assert cpu.items() <= gpu.items()
     added = gpu.keys() - cpu.keys()
     assert {"torch", "triton", "nvidia-cublas"} <= added
     assert all(name.startswith(("nvidia-", "cuda-", "triton", "torch")) for name in added), added
-
-
-def test_torch_of_the_cpu_variant_is_the_gpu_variants():
-    wanted = pins("job_container/requirements.in")["torch"]
-    assert wanted == pins("job_container/requirements-gpu.txt")["torch"]
-
-
-def test_what_builds_the_job_image_is_locked():
+    assert pins("job_container/requirements.in")["torch"] == gpu["torch"]
     assert {"cyclonedx-bom", "uv"} <= pins("job_container/requirements-build.txt").keys()
 
 

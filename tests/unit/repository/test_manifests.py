@@ -30,13 +30,6 @@ def test_a_manifest_is_valid(manifest):
     kubernetes_validate.validate(manifest, VERSION, strict=True)
 
 
-def test_a_manifest_with_an_unknown_field_is_not():
-    (daemon_set,) = of("DaemonSet")
-    daemon_set["spec"]["tolerations"] = []
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(daemon_set, VERSION, strict=True)
-
-
 def test_templates_hold_nothing_that_only_terraform_renders():
     for path in FOLDER.iterdir():
         text = path.read_text()
@@ -73,13 +66,9 @@ def test_what_the_plugin_offers_of_four_gpus(mode, replicas, offered):
     container["env"][0]["value"] = f"/config/{mode}.yaml"
     maps = [one for one in found if one["kind"] == "ConfigMap"]
     assert offer(daemon_set, maps, 4) == offered
-
-
-def test_a_request_of_two_shares_is_refused():
-    shared = Offer(40, is_shared=True, refuses_more_than_one=True)
-    assert "maximum request size for shared resources is 1" in shared.refusal(2)
-    assert shared.refusal(1) is None
-    assert Offer(4).refusal(2) is None
+    assert offered.refusal(1) is None
+    refused = "maximum request size for shared resources is 1"
+    assert (refused in (offered.refusal(2) or "")) is offered.is_shared
 
 
 def test_pods_run_where_and_as_whom_the_manifests_say():

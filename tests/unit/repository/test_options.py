@@ -1,7 +1,6 @@
 """Each option is declared once: form, plan, command line and what they refuse agree."""
 
 import argparse
-from typing import Any
 
 import pytest
 from airflow.sdk.exceptions import ParamValidationError
@@ -14,7 +13,7 @@ from batchmark.runs.plans.options import parse_options
 from batchmark_job.errors import InputError
 from batchmark_job.image_set.manifest import Settings
 from batchmark_job.option_values import add_options, parse
-from batchmark_job.result.options import Options, arguments, flags, schemas
+from batchmark_job.result.options import arguments, flags, schemas
 from batchmark_job.result.scaling_options import ScalingOptions, ScalingRun
 from batchmark_job.result.sharing import Disturbance, SharingMode
 from batchmark_job.result.sharing_options import SharingOptions
@@ -24,7 +23,7 @@ from tests.builders.scaling import planned
 
 FORMS = (SharingOptions, ScalingRun, OwnJobRun, ComparisonRun, GivenVersion)
 COMMANDS = (SharingOptions, ScalingOptions, Settings, GivenVersion)
-NOT_BY_DEFAULT: dict[type[Options], dict[str, Any]] = {
+NOT_BY_DEFAULT = {
     SharingOptions: {
         "task": "matmul",
         "modes": (SharingMode.MPS, SharingMode.STREAMS),
@@ -73,16 +72,12 @@ def test_the_defaults_of_the_form_are_those_of_the_plan(model):
 
 
 @pytest.mark.parametrize("model", COMMANDS)
-@pytest.mark.parametrize("others", [False, True])
-def test_a_job_is_told_what_was_planned(model, others):
-    options = model(**NOT_BY_DEFAULT[model]) if others else model()
-    words = arguments(options)
-    assert set(words) & {"--axis"} == ({"--axis"} if model is SharingOptions else set())
-    assert parsed(model, *words) == options
-
-
-def test_without_words_the_command_has_the_defaults():
-    assert [parsed(model) for model in COMMANDS] == [model() for model in COMMANDS]
+def test_a_job_is_told_what_was_planned(model):
+    for options in (model(), model(**NOT_BY_DEFAULT[model])):
+        words = arguments(options)
+        assert set(words) & {"--axis"} == ({"--axis"} if model is SharingOptions else set())
+        assert parsed(model, *words) == options
+    assert parsed(model) == model(), "without words it has the defaults"
     assert parsed(ScalingOptions, nodes=4).nodes == 4
 
 
@@ -126,25 +121,13 @@ def test_the_command_refuses_them_too_under_its_own_names(model):
     ("model", "given", "problem"),
     [
         (SharingOptions, {"modes": ("mig",)}, "unknown modes 'mig'; known: exclusive, time_slic"),
-        (
-            SharingOptions,
-            {"modes": ()},
-            "modes is empty; specify at least one value, such as exclusive,",
-        ),
+        (SharingOptions, {"modes": ()}, "modes is empty; specify at least one value, such as ex"),
         (SharingOptions, {"replicas": ("five",)}, "replicas expects whole numbers, got 'five'"),
         (SharingOptions, {"replicas": (True,)}, "replicas expects whole numbers, got True"),
-        (
-            SharingOptions,
-            {"replicas": ()},
-            "replicas is empty; specify at least one value, such as 1,2,5,10,20",
-        ),
+        (SharingOptions, {"replicas": ()}, "replicas is empty; specify at least one value, such"),
         (SharingOptions, {"mps_memory_mib": 0}, "mps_memory_mib 0 is out of range; use 1 or more"),
         (ScalingRun, {"momentum": "x"}, "momentum expects numbers, got 'x'"),
-        (
-            ScalingRun,
-            {"learning_rate": 2e6},
-            "learning_rate 2000000.0 is out of range; use a number above",
-        ),
+        (ScalingRun, {"learning_rate": 2e6}, "learning_rate 2000000.0 is out of range; use a num"),
         (ScalingRun, {"dtype": "float16"}, "unknown dtype 'float16'; known: suite, bfloat16, floa"),
         (ScalingRun, {"study": ({"epochs": 1},) * 21}, "study has 21 values; use at most 20"),
         (OwnJobRun, {"sizes": (True,)}, "sizes expects numbers, got True"),

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.builders.files import program
 from tests.documented import recipe, the_command
 from tests.paths import ROOT
 
@@ -34,7 +35,7 @@ NOT_FOUND = (
 )
 
 # Each records its name and arguments, then runs the answers there are for them, the latest first.
-STAND_IN = """#!/bin/sh
+STAND_IN = """
 # A login records itself when its input ends, and in one write: it runs beside what feeds it.
 [ "$*" = "login --username AWS --password-stdin $REGISTRY" ] && cat >"$PASSWORD"
 printf '%s\\n' "$(basename "$0") $*" >>"$CALLS"
@@ -79,9 +80,6 @@ class Machine:
     def have_pushed(self, *images):
         """As if earlier calls had pushed these images and no others."""
         (self.folder / "calls").write_text("".join(f"docker --tag {image} x\n" for image in images))
-
-    def remove(self, program):
-        (self.bin / program).unlink()
 
     def run(self, *arguments, **environment):
         return subprocess.run(
@@ -131,14 +129,23 @@ def machine(tmp_path):
     bases.write_text(f"# A comment.\nPYTHON_IMAGE={BASE}\nPOSTGRES_IMAGE=postgres@sha256:0\n")
     (tmp_path / "answers").mkdir()
     machine.bin.mkdir()
-    for program in ("docker", "aws", "terraform", "git"):
-        (machine.bin / program).write_text(STAND_IN)
-        (machine.bin / program).chmod(0o755)
-    for program in (
-        *("basename", "bash", "cat", "date", "dirname", "grep"),
-        *("mktemp", "rm", "sed", "sh", "tr", "wc"),
-    ):
-        (machine.bin / program).symlink_to(str(shutil.which(program)))
+    for name in ("docker", "aws", "terraform", "git"):
+        program(machine.bin / name, STAND_IN)
+    for name in [
+        "basename",
+        "bash",
+        "cat",
+        "date",
+        "dirname",
+        "grep",
+        "mktemp",
+        "rm",
+        "sed",
+        "sh",
+        "tr",
+        "wc",
+    ]:
+        (machine.bin / name).symlink_to(str(shutil.which(name)))
     machine.answer(f"git -C {root} rev-parse HEAD", f"echo {COMMIT}")
     machine.answer(f"git -C {root} rev-parse --short", "echo 1a2b3c4")
     machine.answer(f"terraform -chdir={root}/terraform output", f"printf {REPOSITORY}")
@@ -180,6 +187,15 @@ def test_it_logs_in_and_builds_and_pushes_both_in_this_order(machine):
     assert (machine.folder / "password").read_text() == "secret\n"
     assert "secret" not in result.stdout + result.stderr
     assert not list(machine.folder.glob("tmp*")), "it removes its file"
+    lines = [line.strip() for line in result.stdout.splitlines()]
+    for image, digest in ((CPU_IMAGE, CPU_DIGEST), (IMAGE, DIGEST)):
+        place = lines.index(f"Pushed {image}")
+        assert lines[place + 1 : place + 3] == [
+            f"Digest in ECR: {digest}",
+            f"Its image_digest in results: {IMAGE_ID}",
+        ]
+    assert lines[-1] == "terraform apply"
+    assert machine.pin.read_text() == PIN
 
 
 def test_the_labels_say_when_and_from_where(machine):
@@ -221,49 +237,31 @@ def test_each_command_is_shown_before_it_runs(machine):
     assert f"{CPU_IMAGE} is not in the repository" in result.stderr
     assert "run this again: layers already uploaded are not sent again" in result.stderr
     assert not machine.pin.exists()
+    assert machine.calls[-1] == f"docker logout {REGISTRY}"
 
 
-def test_its_end_names_digests_ids_and_the_line_that_uses_them(machine):
-    lines = machine.run().stdout.splitlines()
-    for image, digest in ((CPU_IMAGE, CPU_DIGEST), (IMAGE, DIGEST)):
-        place = lines.index(f"Pushed {image}")
-        assert [line.strip() for line in lines[place + 1 : place + 3]] == [
-            f"Digest in ECR: {digest}",
-            f"Its image_digest in results: {IMAGE_ID}",
-        ]
-    assert lines[-1].strip() == "terraform apply"
-    assert machine.pin.read_text() == PIN
-
-
-def test_an_older_buildx_tells_no_id_and_that_stops_nothing(machine):
-    machine.answer("docker buildx build", "exit 0")
-    assert "Its image_digest in results" not in machine.publishes().stdout
-    assert machine.pin.read_text() == PIN
-
-
-def test_another_stacks_repository_is_not_pinned(machine):
-    machine.remove("terraform")
-    result = machine.run("--repository", REPOSITORY)
-    assert result.stdout.splitlines()[-1].strip() == (
-        f"terraform apply -var image_tag={DIGEST} -var cpu_image_tag={CPU_DIGEST}"
-    )
+def test_repository_and_tag_can_be_given_and_another_stacks_repository_is_not_pinned(machine):
+    by_argument = machine.publishes("--repository", REPOSITORY, "try-1")
+    assert f"Pushed {REPOSITORY}:try-1" in by_argument.stdout
+    (machine.bin / "terraform").unlink()
+    by_environment = machine.publishes(ECR_REPOSITORY_URL=REPOSITORY, IMAGE_TAG="try-2")
+    assert f"Pushed {REPOSITORY}:try-2" in by_environment.stdout
+    for result in (by_argument, by_environment):
+        assert result.stdout.splitlines()[-1].strip() == (
+            f"terraform apply -var image_tag={DIGEST} -var cpu_image_tag={CPU_DIGEST}"
+        )
     assert not machine.pin.exists()
 
 
 @pytest.mark.parametrize(("there", "built"), [(CPU_IMAGE, "--target gpu"), (IMAGE, "--target cpu")])
 def test_what_an_earlier_try_pushed_stays(machine, there, built):
+    """An older buildx tells no id, which stops nothing."""
     machine.have_pushed(there)
-    machine.publishes()
+    machine.answer("docker buildx build", "exit 0")
+    assert "Its image_digest in results" not in machine.publishes().stdout
     (build,) = machine.builds
     assert built in build
     assert machine.pin.read_text() == PIN
-
-
-def test_repository_and_tag_can_be_given(machine):
-    by_argument = machine.publishes("--repository", REPOSITORY, "try-1")
-    assert f"Pushed {REPOSITORY}:try-1" in by_argument.stdout
-    by_environment = machine.publishes(ECR_REPOSITORY_URL=REPOSITORY, IMAGE_TAG="try-2")
-    assert f"Pushed {REPOSITORY}:try-2" in by_environment.stdout
 
 
 @pytest.mark.parametrize(
@@ -287,7 +285,7 @@ def test_a_tag_that_exists_is_refused_with_its_digests(machine):
 
 @pytest.mark.parametrize("program", ["docker", "aws", "terraform", "git"])
 def test_a_missing_program_is_named_in_one_line(machine, program):
-    machine.remove(program)
+    (machine.bin / program).unlink()
     (line,) = machine.refused().splitlines()
     assert f"{program} is needed but not on the PATH" in line
 
@@ -349,12 +347,6 @@ def test_a_login_that_fails_ends_it(machine, command):
     assert (result.returncode, result.stdout) == (1, "")
     assert f"logging in to {REGISTRY} failed; nothing was pushed" in result.stderr
     assert machine.builds == []
-
-
-@pytest.mark.parametrize("command", ["docker login", "docker buildx build"])
-def test_whatever_fails_no_login_stays(machine, command):
-    machine.answer(command, "exit 1")
-    assert machine.run().returncode == 1
     assert machine.calls[-1] == f"docker logout {REGISTRY}"
 
 

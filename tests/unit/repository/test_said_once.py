@@ -51,11 +51,8 @@ def test_what_a_series_or_an_answer_is_of_is_compared_by_its_constant():
     assert places(rf"""{name} (?:[!=]=|(?:not )?in) \S*(?:metric|measure)s?\b|"eq", {name}""") == []
 
 
-def test_the_plugins_name_the_unit_of_images_once():
+def test_the_plugins_name_the_unit_of_images_and_parse_a_runs_plan_in_one_place():
     (only,) = [path for path, _ in places(rf"\b(?i:{IMAGE_RATE})\b") if path.parts[0] == "plugins"]
     assert only.name == "words.py"
-
-
-def test_a_runs_plan_is_parsed_in_one_place():
     ((path, _),) = places(r"RunPlan\.model_validate_json")
     assert path.name == "result_bucket.py"

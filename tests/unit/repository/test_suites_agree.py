@@ -15,14 +15,11 @@ from batchmark_job.workloads.base import TOLERANCES
 from batchmark_job.workloads.builtin import WORKLOADS
 
 
-def test_the_trigger_form_offers_what_the_job_knows():
+def test_the_trigger_form_offers_what_the_job_knows_and_what_may_share_a_device():
+    """Its axes are checked before a run costs anything; the job checks them again."""
     assert list(known_to_airflow.SUITES) == list(NAMES)
     assert set(known_to_airflow.DTYPES) == set(TOLERANCES)
     assert known_to_airflow.CUSTOM == CUSTOM
-
-
-def test_the_trigger_form_knows_what_may_share_a_device():
-    """Its axes are checked before a run costs anything; the job checks them again."""
     axes = {
         name: {
             axis.name: (axis.minimum, axis.maximum, axis.default is not None)
@@ -37,15 +34,12 @@ def test_the_trigger_form_knows_what_may_share_a_device():
     assert set(SAYS_OF_DISTURBANCES) == set(Disturbance)
 
 
-def test_fewest_steps_have_an_interval():
-    assert SUITES[known_to_airflow.SCALING].limits.minimum_samples == LEAST_STEPS
-
-
 @pytest.mark.parametrize("job_id", ["0f1e-2d3c", "0f1e-2d3c:12", "0f1e-2d3c#0"])
 def test_airflow_looks_for_a_document_under_the_name_that_the_job_gives_it(job_id):
     assert document_name(job_id, 2) == f"{document_prefix(job_id)}2.json"
 
 
-def test_every_measured_row_can_have_an_interval():
+def test_every_measured_row_and_the_fewest_steps_can_have_an_interval():
     assert RowLimits().minimum_samples >= intervals.MINIMUM_SAMPLES
     assert all(s.limits.minimum_samples >= intervals.MINIMUM_SAMPLES for s in SUITES.values())
+    assert SUITES[known_to_airflow.SCALING].limits.minimum_samples == LEAST_STEPS

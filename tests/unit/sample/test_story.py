@@ -57,24 +57,23 @@ def changes(times):
     return found
 
 
-def test_a_driver_got_slower_and_nothing_else_did_on_that_target(changes):
+def test_a_driver_got_slower_and_a_build_for_a_while_and_nothing_else_on_their_targets(changes):
     assert story.driver("g5.xlarge", story.DRIVER.since - 1) == story.OLD_DRIVER
     assert story.driver("g5.xlarge", story.DRIVER.since) == story.NEW_DRIVER
     assert changes["g5.xlarge"] == [(story.DRIVER.since, True)] * len(story.ROWS)
-
-
-def test_a_build_got_slower_and_back(changes):
     worse, better = story.SLOW_BUILD.since, story.SLOW_BUILD.until
     assert sorted(set(changes["c5.2xlarge"])) == [(worse, True), (better, False)]
 
 
-def test_a_noisy_neighbour_is_no_change(times, changes):
+def test_a_noisy_neighbour_is_no_change_and_makes_no_series_hard_to_watch(times, changes):
     assert changes["c7i.2xlarge"] == []
     row, week = ("matmul", "size", 2000), story.NOISY.since
     figures = times["c7i.2xlarge", row].values
     assert figures[week] > 1.3 * median(figures)
     fresh = dict(story.Job(f"run {week}", week, "c7i.2xlarge", 2, fresh=True).calls())[row]
     assert median(fresh) == pytest.approx(median(figures), rel=0.03)
+    weighed = weigh(list(times.values()), str(story.WEEKS - 1), {})
+    assert why_unwatchable(weighed) is None
 
 
 def test_a_price_fell_and_nothing_got_slower_with_it(changes):
@@ -105,11 +104,6 @@ def test_the_own_job_is_slower_since_a_commit_and_since_no_other():
     assert len(points) == len(found)
     assert story.commit(story.COMMIT_WEEK).startswith("3f2a91c")
     assert story.commit(story.COMMIT_WEEK - 1).startswith("8d41f07")
-
-
-def test_no_series_is_hard_to_watch(times):
-    weighed = weigh(list(times.values()), str(story.WEEKS - 1), {})
-    assert why_unwatchable(weighed) is None
 
 
 def test_luck_is_the_same_each_time_and_differs_from_job_to_job():

@@ -33,9 +33,8 @@ def check_of(clients, tmp_path):
             say=lambda _: None,
             parts=tuple(parts),
         )
-        check.__dict__["config"] = configured()
-        check.__dict__["terraform"] = SimpleNamespace()
-        check.__dict__["wait"] = partial(Check.wait, check)
+        wait = partial(Check.wait, check)
+        check.__dict__.update(config=configured(), terraform=SimpleNamespace(), wait=wait)
         return check
 
     return made

@@ -1,6 +1,6 @@
 """Whose credentials these are."""
 
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -29,45 +29,32 @@ def test_a_session_is_its_role_with_its_path(clients):
     assert found == Account("123456789012", "us-east-1", ROLE, on_aws=True)
 
 
-def test_a_user_is_its_own(clients):
+def test_a_user_is_its_own_and_the_root_user_is_refused(clients):
     user = "arn:aws:iam::123456789012:user/jane"
     caller(clients, user)
     assert find_account(clients, "us-east-1").principal_arn == user
-
-
-def test_the_root_user_is_refused(clients):
     caller(clients, "arn:aws:iam::123456789012:root")
     with pytest.raises(LaptopError, match="use the credentials of an IAM user or role"):
         find_account(clients, "us-east-1")
 
 
-def test_without_credentials_it_says_what_to_give(clients):
+def test_without_credentials_or_with_ones_that_have_ended_it_says_what_to_give(clients):
     clients.refuse("sts", "get_caller_identity", "InvalidClientTokenId", "not valid")
-    with pytest.raises(
-        LaptopError, match=r"can't access an AWS account in us-east-1: .* AWS_PROFILE=NAME"
-    ):
+    lacking = r"can't access an AWS account in us-east-1: .* AWS_PROFILE=NAME"
+    with pytest.raises(LaptopError, match=lacking):
         find_account(clients, "us-east-1")
-
-
-def test_fixed_credentials_that_have_ended_are_told(monkeypatch):
-    def still_expired():
-        raise RuntimeError("Credentials were refreshed, but they are still expired.")
-
-    sts = SimpleNamespace(get_caller_identity=still_expired)
+    sts = Mock()
+    sts.get_caller_identity.side_effect = RuntimeError("they are still expired.")
     with pytest.raises(LaptopError, match=r"still expired.* AWS_PROFILE=NAME"):
         find_account(lambda _: sts, "us-east-1")
 
 
-def test_an_account_that_starts_no_such_host_is_refused(clients):
-    plan = {"accountId": "123456789012", "accountPlanStatus": "ACTIVE"}
-    clients.answer("freetier", "get_account_plan_state", plan | {"accountPlanType": "FREE"})
+def test_a_plan_without_such_hosts_is_refused_and_any_other_passes(clients):
+    for kind in ("FREE", "PAID"):
+        plan = {"accountId": "123456789012", "accountPlanStatus": "ACTIVE", "accountPlanType": kind}
+        clients.answer("freetier", "get_account_plan_state", plan)
+    clients.refuse("freetier", "get_account_plan_state", "AccessDeniedException", "no")
     with pytest.raises(LaptopError, match="upgrade it to the Paid plan first"):
         refuse_free_plan(clients)
-
-
-def test_an_account_that_pays_or_whose_plan_aws_does_not_tell_passes(clients):
-    plan = {"accountId": "123456789012", "accountPlanStatus": "NOT_STARTED"}
-    clients.answer("freetier", "get_account_plan_state", plan | {"accountPlanType": "PAID"})
     refuse_free_plan(clients)
-    clients.refuse("freetier", "get_account_plan_state", "AccessDeniedException", "no")
     refuse_free_plan(clients)

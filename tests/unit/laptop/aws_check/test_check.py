@@ -8,7 +8,7 @@ from laptop.aws_check.steps.parts import PARTS
 from laptop.stack import ROOT
 
 
-def test_terraform_is_copied_without_what_is_the_users(check_of, monkeypatch, tmp_path):
+def test_terraform_is_copied_without_what_is_the_users(check_of):
     check = check_of()
     check.copy_terraform()
     copy = check.folder / "terraform"
@@ -44,12 +44,11 @@ def test_inputs_of_the_environment_are_left_out(check_of, monkeypatch):
 
 
 def test_a_local_cloud_is_said_to_be_one(check_of):
-    local, real = (inputs_with_all(check_of(on_aws=on_aws)) for on_aws in (False, True))
+    local, real = (
+        inputs_of(account, [part.core_inputs(account) for part in PARTS.values()])
+        for account in (check_of(on_aws=on_aws).account for on_aws in (False, True))
+    )
     assert (local["local_cloud"], real["local_cloud"]) == (True, False)
     falling_back = [job.get("allow_cpu_fallback") for job in real["target_overrides"].values()]
     assert True not in falling_back
     assert SHARED in real["shared_targets"]
-
-
-def inputs_with_all(check):
-    return inputs_of(check.account, [part.core_inputs(check.account) for part in PARTS.values()])

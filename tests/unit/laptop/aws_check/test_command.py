@@ -4,6 +4,7 @@ import shlex
 import signal
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -44,40 +45,38 @@ def scripted(monkeypatch, tmp_path):
         again = does is script.ends
         return [Step(name, "fine", lambda name=name: look(name), again=again) for name in does]
 
-    check = {"terraform": SimpleNamespace(check=lambda: None), "copy_terraform": lambda: None}
     monkeypatch.setattr(command, "find_account", lambda *_: ACCOUNT)
     monkeypatch.setattr(command, "prices_of", lambda *_: load_prices())
     monkeypatch.setattr(command, "leftovers", lambda _: script.left)
     monkeypatch.setattr(command, "steps_of", lambda _: steps(script.steps))
     monkeypatch.setattr(command, "end_steps", lambda _: steps(script.ends))
     monkeypatch.setattr(command, "tell", lambda *_: script.taken.append("tell"))
-    monkeypatch.setattr(
-        command,
-        "Check",
-        lambda **given: SimpleNamespace(
-            **given, **check, processes=SimpleNamespace(stop=lambda: None)
-        ),
-    )
+    monkeypatch.setattr(command, "Check", Mock)
+
+    def check(**asked):
+        given = {"region": "us-east-1", "yes": True} | asked
+        command.aws_check(CheckOptions(**given), script.folder)
+
+    def refused(told, **asked):
+        with pytest.raises(LaptopError, match=told):
+            check(**asked)
+
+    script.check, script.refused = check, refused
     return script
 
 
-def order(**asked):
-    return CheckOptions(region="us-east-1", yes=True, **asked)
-
-
-def test_a_check_takes_its_steps_and_destroys(scripted, capsys):
-    command.aws_check(order(), scripted.folder)
+@pytest.mark.parametrize("fails", [None, "step", "terminal"])
+def test_a_check_takes_its_steps_destroys_and_tells_what_failed(scripted, monkeypatch, fails):
+    said = Mock(side_effect=BrokenPipeError if fails == "terminal" else None)
+    monkeypatch.setattr(command.Clock, "say", said)
+    if fails == "step":
+        scripted.steps["apply"] = StepError("AccessDenied")
+        scripted.refused("1 step failed: apply")
+    else:
+        scripted.check()
     assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
     assert State.of(scripted.home).kept.over
-    assert "up to $1.98" in capsys.readouterr().out
-
-
-def test_a_failed_step_is_destroyed_and_told(scripted):
-    scripted.steps["apply"] = StepError("AccessDenied")
-    with pytest.raises(LaptopError, match="1 step failed: apply"):
-        command.aws_check(order(), scripted.folder)
-    assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
-    assert State.of(scripted.home).kept.over
+    assert "up to $1.98" in str(said.call_args_list)
 
 
 @pytest.mark.parametrize("interrupted", ["apply", "job"])
@@ -85,20 +84,13 @@ def test_a_failed_step_is_destroyed_and_told(scripted):
 def test_an_interrupt_at_any_step_destroys(scripted, interrupted, how):
     scripted.steps[interrupted] = how()
     with pytest.raises(how):
-        command.aws_check(order(), scripted.folder)
+        scripted.check()
     assert scripted.taken[-3:] == ["destroy", "nothing left", "tell"]
     state = State.of(scripted.home)
     assert state.kept.over
-    assert state.outcomes["job"].seen == "the check was interrupted before this step"
-
-
-def test_a_closed_terminal_does_not_keep_it_from_destroying(scripted, monkeypatch):
-    def gone(*_):
-        raise BrokenPipeError
-
-    monkeypatch.setattr(command.Clock, "say", gone)
-    command.aws_check(order(), scripted.folder)
-    assert State.of(scripted.home).kept.over
+    left_out = state.outcomes["job"]
+    assert left_out.seen == "the check was interrupted before this step"
+    assert (left_out.status, left_out.passes, left_out.seconds) == ("not checked", False, 0)
 
 
 @pytest.mark.parametrize("how", ["destroy", "resume"])
@@ -106,13 +98,11 @@ def test_a_closed_terminal_does_not_keep_it_from_destroying(scripted, monkeypatc
 def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, broken, how):
     ok = scripted.ends[broken]
     scripted.ends[broken] = StepError("left: s3 batchmark-check-results")
-    with pytest.raises(LaptopError, match=f"1 step failed: {broken}"):
-        command.aws_check(order(), scripted.folder)
-    with pytest.raises(LaptopError, match="is unfinished: continue it with RESUME=yes"):
-        command.aws_check(order(), scripted.folder)
+    scripted.refused(f"1 step failed: {broken}")
+    scripted.refused("is unfinished: continue it with RESUME=yes")
     scripted.ends[broken] = ok
     scripted.taken.clear()
-    command.aws_check(order(**{how: True}), scripted.folder)
+    scripted.check(**{how: True})
     assert scripted.taken == ["destroy", "nothing left", "tell"]
     assert State.of(scripted.home).kept.over
 
@@ -120,18 +110,17 @@ def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, br
 def test_after_a_kill_resume_goes_on_where_it_ended(scripted):
     state = State.begin_in(scripted.home)
     state.begin("apply")  # and no more was written
-    with pytest.raises(LaptopError, match="is unfinished"):
-        command.aws_check(order(), scripted.folder)
+    scripted.refused("is unfinished")
     assert scripted.taken == []
-    command.aws_check(order(resume=True), scripted.folder)
+    scripted.check(resume=True)
     assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
 
 
 def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
-    command.aws_check(order(keep=True), scripted.folder)
+    scripted.check(keep=True)
     assert scripted.taken == ["apply", "job", "tell"]
     assert "DESTROY=yes` to destroy it" in capsys.readouterr().out
-    command.aws_check(order(resume=True), scripted.folder)
+    scripted.check(resume=True)
     assert scripted.taken[3:] == ["destroy", "nothing left", "tell"]
 
 
@@ -153,8 +142,7 @@ def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_made(scripted, asked, line):
-    with pytest.raises(LaptopError, match=line):
-        command.aws_check(order(**asked), scripted.folder)
+    scripted.refused(line, **asked)
     assert scripted.taken == []
     assert State.of(scripted.home) is None
 
@@ -176,50 +164,49 @@ def test_credentials_that_end_too_soon_are_refused_before_it_asks(in_aws, monkey
 
     monkeypatch.setattr(command, "refuse_ending", refuse)
     for parts, hours in (("", 3), ("sharing", 3), ("multi_node,eks", 5)):
-        with pytest.raises(LaptopError, match=f"in less than {hours} hours"):
-            command.aws_check(order(parts=parts), in_aws.folder)
+        in_aws.refused(f"in less than {hours} hours", parts=parts)
     assert State.of(in_aws.home) is None
 
 
 def test_without_its_image_a_check_is_refused_before_it_asks(in_aws, monkeypatch):
-    def refuse(image):
-        raise LaptopError(f"no Docker engine answers, for {image}")
-
+    refuse = Mock(side_effect=LaptopError("no Docker engine answers"))
     monkeypatch.setattr(command, "refuse_without_image", refuse)
-    with pytest.raises(LaptopError, match="no Docker engine answers, for job:1"):
-        command.aws_check(CheckOptions(region="us-east-1", image="job:1"), in_aws.folder)
+    in_aws.refused("no Docker engine answers", yes=False, image="job:1")
+    refuse.assert_called_once_with("job:1")
     assert State.of(in_aws.home) is None
 
 
 def test_an_image_is_pulled_before_anything_is_made(in_aws, monkeypatch):
-    def refused(_):
-        raise LaptopError("docker pull failed: denied")
-
-    command.aws_check(order(image="job:1"), in_aws.folder)
+    in_aws.check(image="job:1")
     assert in_aws.taken[:2] == ["pull job:1", "apply"]
     in_aws.taken.clear()
-    monkeypatch.setattr(command, "pull", refused)
-    with pytest.raises(LaptopError, match="docker pull failed"):
-        command.aws_check(order(image="job:2"), in_aws.folder)
+    denied = LaptopError("docker pull failed: denied")
+    monkeypatch.setattr(command, "pull", Mock(side_effect=denied))
+    in_aws.refused("docker pull failed", image="job:2")
     assert in_aws.taken == []
 
 
-def test_what_another_check_left_is_refused(scripted):
-    scripted.left.append("s3 batchmark-check-results")
-    with pytest.raises(
-        LaptopError, match=r"contains resources from a check .* s3 batchmark-check-results"
-    ):
-        command.aws_check(order(), scripted.folder)
+def test_what_another_check_left_is_refused_unless_it_is_only_listed(scripted, monkeypatch):
+    with monkeypatch.context() as unseen:  # what can't be looked for at the end is not begun
+        denied = {"Error": {"Code": "AccessDenied", "Message": "tag:GetResources"}}
+        error = ClientError(denied, "GetResources")
+        unseen.setattr(command, "leftovers", Mock(side_effect=error))
+        scripted.refused(r"can't search the account .* tag:GetResources")
+    scripted.left[:] = ["s3 batchmark-check-results"]
+    scripted.refused(r"contains resources from a check .* s3 batchmark-check-results")
     assert scripted.taken == []
+    scripted.left[:] = ["arn:aws:sns:us-east-1:123456789012:batchmark-check-alerts"]
+    scripted.check()
+    assert scripted.taken
 
 
 def test_what_goes_on_has_the_parts_that_it_began_with(scripted, monkeypatch):
     seen = []
     monkeypatch.setattr(command, "steps_of", lambda check: seen.append(check.parts) or [])
-    command.aws_check(order(parts="multi_node,eks", budget="5", keep=True), scripted.folder)
-    command.aws_check(order(resume=True, keep=True), scripted.folder)
+    scripted.check(parts="multi_node,eks", budget="5", keep=True)
+    scripted.check(resume=True, keep=True)
     monkeypatch.setattr(command, "end_steps", lambda check: seen.append(check.parts) or [])
-    command.aws_check(order(destroy=True), scripted.folder)
+    scripted.check(destroy=True)
     assert [[part.name for part in parts] for parts in seen] == [["multi_node", "eks"]] * 3
 
 
@@ -230,50 +217,27 @@ def test_a_program_that_a_part_needs_is_named(monkeypatch):
         command.refuse_without_programs(PARTS.values())
 
 
-def test_what_an_ended_check_is_only_listed_with_is_not_in_the_way(scripted):
-    scripted.left.append("arn:aws:sns:us-east-1:123456789012:batchmark-check-alerts")
-    command.aws_check(order(), scripted.folder)
-    assert scripted.taken
-
-
-def refused(_):
-    raise ClientError({"Error": {"Code": "AccessDenied", "Message": "tag:GetResources"}}, "Get")
-
-
-def test_what_can_not_be_looked_for_at_the_end_is_not_begun(scripted, monkeypatch):
-    monkeypatch.setattr(command, "leftovers", refused)
-    with pytest.raises(LaptopError, match=r"can't search the account .* tag:GetResources"):
-        command.aws_check(order(), scripted.folder)
-    assert scripted.taken == []
-
-
 def test_a_profile_or_region_that_there_is_not_is_refused(scripted, monkeypatch, tmp_path):
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    with pytest.raises(LaptopError, match="choose one, for example with REGION=us-east-1"):
-        command.aws_check(CheckOptions(None), scripted.folder)
+    scripted.refused("choose one, for example with REGION=us-east-1", region=None)
     monkeypatch.setenv("AWS_PROFILE", "nobodys")
-    with pytest.raises(LaptopError, match=r"can't be used: .*nobodys"):
-        command.aws_check(CheckOptions(None), scripted.folder)
+    scripted.refused(r"can't be used: .*nobodys", region=None)
 
 
-def test_nobody_is_asked_where_nobody_is(scripted, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
-    with pytest.raises(LaptopError, match="YES=yes"):
-        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
-
-
-@pytest.mark.parametrize(("answer", "taken"), [("y", 5), ("", 0), ("no", 0)])
-def test_it_asks_once(scripted, monkeypatch, answer, taken):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
+@pytest.mark.parametrize(
+    ("answer", "refusal"),
+    [("y", None), ("", "nothing was created"), ("no", "nothing was created"), (None, "YES=yes")],
+)
+def test_it_asks_once_where_somebody_is(scripted, monkeypatch, answer, refusal):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: answer is not None))
     monkeypatch.setattr("builtins.input", lambda _: answer)
-    if taken:
-        command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
+    if refusal:
+        scripted.refused(refusal, yes=False)
     else:
-        with pytest.raises(LaptopError, match="nothing was created"):
-            command.aws_check(CheckOptions(region="us-east-1"), scripted.folder)
-    assert len(scripted.taken) == taken
+        scripted.check(yes=False)
+    assert len(scripted.taken) == (0 if refusal else 5)
 
 
 @pytest.mark.parametrize(

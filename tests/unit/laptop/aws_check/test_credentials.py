@@ -1,7 +1,7 @@
 """Credentials that end before a check does: refused, warned of, and told where they did end."""
 
 from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -14,88 +14,53 @@ from laptop.aws_check.step import StepError
 from laptop.errors import LaptopError
 from laptop.stack import REGION
 
-KEYS = {"AWS_ACCESS_KEY_ID": "ASIATEST", "AWS_SECRET_ACCESS_KEY": "secret"}
-TEMPORARY = KEYS | {"AWS_SESSION_TOKEN": "token"}
 
-
-@pytest.fixture
-def said(monkeypatch, tmp_path):
-    """What is said of credentials in these variables, found as AWS clients find them."""
+def test_of_fixed_credentials_the_end_counts_as_far_as_it_is_known(monkeypatch, tmp_path):
+    """They are found in the environment as AWS clients find them."""
     for name in ("AWS_PROFILE", *EnvProvider.TOKENS, EnvProvider.EXPIRY_TIME):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
 
-    def told(variables):
+    def said(**variables):
         for name, value in variables.items():
-            monkeypatch.setenv(name, value)
+            monkeypatch.setenv(f"AWS_{name}", value)
         monkeypatch.setattr(boto3, "DEFAULT_SESSION", boto3.Session(region_name=REGION))
         lines = []
         refuse_ending(lines.append)
         return lines
 
-    return told
-
-
-def ending_in(hours):
-    end = datetime.now(UTC) + timedelta(hours=hours)
-    return TEMPORARY | {"AWS_CREDENTIAL_EXPIRATION": end.isoformat()}
-
-
-def test_keys_of_a_user_have_no_end(said):
-    assert said(KEYS) == []
-
-
-def test_temporary_ones_whose_end_nobody_knows_are_warned_of(said):
-    (warning,) = said(TEMPORARY)
+    assert said(ACCESS_KEY_ID="ASIATEST", SECRET_ACCESS_KEY="secret") == [], "a user's"
+    (warning,) = said(SESSION_TOKEN="token")
     assert "warning: nothing says when these temporary credentials expire" in warning
     assert "a check may take 3 hours" in warning
     assert "set AWS_CREDENTIAL_EXPIRATION to have that checked" in warning
     assert "set AWS_PROFILE=NAME and unset AWS_ACCESS_KEY_ID" in warning
-
-
-def test_fixed_ones_that_last_tell_their_end(said):
-    lasting = ending_in(hours=3.5)
-    assert said(lasting) == [f"the credentials expire at {lasting['AWS_CREDENTIAL_EXPIRATION']}"]
-
-
-def test_fixed_ones_that_end_too_soon_are_refused(said):
+    lasting, ending = ((datetime.now(UTC) + timedelta(hours=h)).isoformat() for h in (3.5, 2.5))
+    assert said(CREDENTIAL_EXPIRATION=lasting) == [f"the credentials expire at {lasting}"]
     with pytest.raises(
         LaptopError, match=r"expire at 2.*, and a check may take 3 hours: use a profile"
     ):
-        said(ending_in(hours=2.5))
+        said(CREDENTIAL_EXPIRATION=ending)
 
 
 @pytest.mark.parametrize("method", ["assume-role", "sso", "custom-process", "iam-role"])
-def test_those_that_botocore_gets_anew_are_not_refused(monkeypatch, method):
+def test_those_that_botocore_gets_anew_are_not_refused_nor_warned_of_as_a_files(
+    monkeypatch, method
+):
     soon = datetime.now(UTC) + timedelta(hours=0.5)
     renewed = RefreshableCredentials("ASIATEST", "secret", "token", soon, dict, method)
-    session = SimpleNamespace(get_credentials=lambda: renewed)
-    monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
-    refuse_ending(pytest.fail)
-
-
-def test_a_file_with_a_token_is_warned_of(monkeypatch):
     fixed = Credentials("ASIATEST", "secret", "token", "shared-credentials-file")
-    session = SimpleNamespace(get_credentials=lambda: fixed)
+    session, said = Mock(), Mock()
+    session.get_credentials.side_effect = [renewed, fixed]
     monkeypatch.setattr(boto3, "DEFAULT_SESSION", session)
-    said = []
-    refuse_ending(said.append)
-    assert len(said) == 1
+    refuse_ending(said)
+    said.assert_not_called()
+    refuse_ending(said)
+    said.assert_called_once()
 
 
 def client_error(code):
     return ClientError({"Error": {"Code": code, "Message": "no"}}, "GetCallerIdentity")
-
-
-def clients_that(error):
-    """STS as it answers while something else fails."""
-
-    def get_caller_identity():
-        if error:
-            raise error
-        return {}
-
-    return lambda _: SimpleNamespace(get_caller_identity=get_caller_identity)
 
 
 @pytest.mark.parametrize(
@@ -112,12 +77,11 @@ def clients_that(error):
 )
 @pytest.mark.parametrize("step", [0, 1])
 def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error, ended, step):
-    def fail(_):
-        raise StepError("left: s3 a")
-
-    monkeypatch.setattr(command, "destroy", fail)
-    monkeypatch.setattr(command, "nothing_left", fail)
-    steps = command.end_steps(SimpleNamespace(clients=clients_that(error)))
+    for step_name in ("destroy", "nothing_left"):
+        monkeypatch.setattr(command, step_name, Mock(side_effect=StepError("left: s3 a")))
+    clients = Mock()  # STS as it answers while something else fails
+    clients.return_value.get_caller_identity.side_effect = error
+    steps = command.end_steps(Mock(clients=clients))
     go_on = (
         r"have expired: renew them, then run `make aws-check DESTROY=yes`\. left"
         if ended
@@ -126,8 +90,5 @@ def test_what_ends_a_check_tells_that_credentials_have_ended(monkeypatch, error,
     for _ in range(2):  # as of a second start in the same process
         with pytest.raises(StepError, match=go_on):
             steps[step].look()
-
-
-def test_what_went_well_asks_nobody():
-    with explain_expiry(pytest.fail, "go on"):
+    with explain_expiry(pytest.fail, "what went well asks nobody"):
         pass

@@ -7,6 +7,7 @@ import pytest
 
 from laptop.aws_check import engine
 from laptop.errors import LaptopError
+from tests.builders.files import program
 
 
 @pytest.fixture
@@ -15,13 +16,9 @@ def machine(monkeypatch, tmp_path):
     machine = SimpleNamespace(free=20e9, images=tmp_path / "images")
     machine.images.mkdir()
 
-    def script(name, *lines):
-        (tmp_path / name).write_text("\n".join(["#!/bin/sh", *lines]))
-        (tmp_path / name).chmod(0o700)
-
     def has(*, docker="exit 0", publish="exit 0"):
-        script("docker", f'echo "{machine.images}"', docker)
-        script("publish.sh", '[ "$*" = --check ] || exit 9', publish)
+        program(tmp_path / "docker", f'echo "{machine.images}"\n{docker}')
+        program(tmp_path / "publish.sh", f'[ "$*" = --check ] || exit 9\n{publish}')
 
     machine.has = has
     has()
@@ -32,33 +29,23 @@ def machine(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("image", [None, "job:1"])
-def test_a_machine_that_can_have_the_image_is_not_refused(machine, image):
+def test_a_machine_is_refused_only_if_no_engine_answers(machine, monkeypatch, tmp_path, image):
     engine.refuse_without_image(image)
-
-
-@pytest.mark.parametrize("image", [None, "job:1"])
-def test_an_engine_that_does_not_answer_is_refused(machine, image):
     machine.has(docker="echo 'Is the docker daemon running?' >&2; exit 1")
     with pytest.raises(LaptopError, match=r"docker \w+ failed: Is the docker daemon running\?"):
         engine.refuse_without_image(image)
-
-
-def test_without_docker_it_says_so(machine, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     with pytest.raises(LaptopError, match=r"docker is needed for the job image .*: install it"):
         engine.refuse_without_image("job:1")
 
 
-def test_what_publish_refuses_is_refused_unless_an_image_is_given(machine):
+def test_what_publish_refuses_and_a_full_disk_are_refused_unless_an_image_is_given(machine):
     machine.has(publish="echo 'publish.sh: 2 files differ' >&2; exit 1")
-    with pytest.raises(
-        LaptopError, match=r"publish.sh: 2 files differ\. Alternatively, specify an existing"
-    ):
+    differing = r"publish.sh: 2 files differ\. Alternatively, specify an existing"
+    with pytest.raises(LaptopError, match=differing):
         engine.refuse_without_image(None)
     engine.refuse_without_image("job:1")
-
-
-def test_a_full_disk_is_refused_unless_an_image_is_given(machine):
+    machine.has()
     machine.free = 5e9
     with pytest.raises(LaptopError, match=r"images has 5 GB free, .* takes about 14 GB: free some"):
         engine.refuse_without_image(None)

@@ -31,10 +31,11 @@ def test_a_use_by_hand():
     assert hosts.usd == pytest.approx(0.34 * 3300 / 3600)
     assert beside.usd == pytest.approx((20.12 / 730 + 0.005) * 3300 / 3600)
     assert found.usd == pytest.approx(0.40)
-
-
-def test_the_usual_budget_is_enough():
-    refuse_above(estimate(load_prices()), 2)
+    refuse_above(estimate(load_prices()), 2)  # the usual budget is enough
+    (nodes,), (pods,) = PARTS["multi_node"].uses, PARTS["eks"].uses
+    assert nodes.seconds == 2 * (300 + 1800 + 600 + 600)
+    _, (job,) = jobs_of_pods()
+    assert pods.seconds >= job.limits.attempts * job.limits.timeout_seconds
 
 
 def test_without_a_price_nothing_is_started():
@@ -93,10 +94,3 @@ def test_the_run_of_a_part_is_within_what_its_airflow_may_spend(planned):
     assert len(jobs) == 1
     worst = worst_case(config, jobs, load_prices(), datetime(2026, 12, 1, tzinfo=UTC))
     assert worst.usd <= MAX_COST_USD
-
-
-def test_parts_by_hand():
-    (nodes,), (pods,) = PARTS["multi_node"].uses, PARTS["eks"].uses
-    assert nodes.seconds == 2 * (300 + 1800 + 600 + 600)
-    _, (job,) = jobs_of_pods()
-    assert pods.seconds >= job.limits.attempts * job.limits.timeout_seconds

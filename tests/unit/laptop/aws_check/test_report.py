@@ -49,9 +49,6 @@ def test_what_names_somebody_is_taken_out(text, secret):
 )
 def test_what_names_nobody_stays(text):
     assert scrubbed(text, ["root", "me"]) == text
-
-
-def test_names_are_taken_out_as_words():
     assert scrubbed("jane on dev-box: janet", ["jane", "dev-box"]) == "<name> on <name>: janet"
 
 
@@ -91,9 +88,6 @@ def test_both_files_hold_what_was_seen_and_nothing_that_names_somebody(report, t
         assert "DeployerOfJane" not in name
     for shown in ("CPU job", "no error", "failed", "$0.25", ">61<", "AWS, eu-west-1"):
         assert shown in page
-
-
-def test_it_sums_up(report):
     assert report.summary == "2 steps: 1 failed, 1 ok. $0.25; some resources were not destroyed."
     over = report.model_copy(update={"over": True, "began_at": datetime(2026, 12, 1, tzinfo=UTC)})
     assert "no resources are left" in page_of(over).answer

@@ -7,17 +7,9 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from laptop.processes import free_port
+from tests.builders.installations import published
 
 BUCKET = "results"
-PUBLISHED = {
-    "schema_version": 1,
-    "name": "batchmark",
-    "region": "us-east-1",
-    "bucket": BUCKET,
-    "topic_arn": "arn:topic",
-    "log_group": "/aws/batch/batchmark",
-    "targets": {},
-}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +31,5 @@ def cloud_port(server_port):
 def make_bucket(aws):
     """Make the bucket and publish its name, as Terraform does."""
     aws.client("s3").create_bucket(Bucket=BUCKET)
-    aws.client("ssm").put_parameter(
-        Name="/airflow/variables/batchmark", Value=json.dumps(PUBLISHED), Type="String"
-    )
+    told = json.dumps(published(bucket=BUCKET, targets={}))
+    aws.client("ssm").put_parameter(Name="/airflow/variables/batchmark", Value=told, Type="String")

@@ -87,19 +87,12 @@ def filled(engine):
     return engine
 
 
-def another_volume(engine):
-    httpx.post(f"{engine.deployment.endpoint}/moto-api/reset").raise_for_status()
-
-
-def test_a_cloud_that_is_there_keeps_its_terraform_state_and_its_image(filled):
+def test_a_cloud_keeps_its_terraform_state_and_its_image_as_long_as_its_volume(filled):
     assert fill(filled) == "all of it"
     with closing(AwsClients(filled.deployment.aws)) as aws:
         (image,) = aws.client("ecr").list_images(repositoryName="batchmark-job")["imageIds"]
     assert image["imageTag"] == "0.2.0"
-
-
-def test_a_new_volume_begins_without_the_old_terraform_state(filled):
-    another_volume(filled)
+    httpx.post(f"{filled.deployment.endpoint}/moto-api/reset").raise_for_status()
     assert fill(filled) is None
 
 

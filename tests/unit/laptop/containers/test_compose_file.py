@@ -20,22 +20,16 @@ from tests.paths import ROOT
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
-RUNNING = [name for name in SERVICES if name != "airflow-migrate"]
 ENV_FILES = {name: ROOT / "containers" / f"{name}.env" for name in ("local", "aws")}
 # Settings of a laptop's Airflow that containers get from their image, and settings that differ.
 NOT_IN_CONTAINERS = {
-    "AIRFLOW_HOME",
-    "PYTHONPATH",
-    "AIRFLOW__CORE__DAGS_FOLDER",
-    "AIRFLOW__CORE__PLUGINS_FOLDER",
-    "AIRFLOW__CORE__LOAD_EXAMPLES",
+    *("AIRFLOW_HOME", "PYTHONPATH", "AIRFLOW__CORE__LOAD_EXAMPLES"),
+    *("AIRFLOW__CORE__DAGS_FOLDER", "AIRFLOW__CORE__PLUGINS_FOLDER"),
 }
 OTHER_IN_CONTAINERS = {
+    *("AIRFLOW__API__HOST", "AIRFLOW__API__PORT", "AIRFLOW__API__BASE_URL"),
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE",
     "AIRFLOW__CORE__EXECUTION_API_SERVER_URL",
-    "AIRFLOW__API__HOST",
-    "AIRFLOW__API__PORT",
-    "AIRFLOW__API__BASE_URL",
     "AIRFLOW__SECRETS__BACKEND_KWARGS",
 }
 ONLY_IN_CONTAINERS = {
@@ -63,8 +57,16 @@ def laptop_environment(tmp_path):
     return airflow.environment(ROOT, aws_environment("http://127.0.0.1:5000", "airflow", "secret"))
 
 
-def test_the_services_are_those_that_the_commands_know():
+def test_services_are_those_that_the_commands_know_in_the_projects_version():
     assert {*AIRFLOW, LOCAL_CLOUD, "postgres", "airflow-migrate"} == set(SERVICES)
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert SERVICES["scheduler"]["image"] == f"${{AIRFLOW_IMAGE:-batchmark-airflow:{version}}}"
+    # The migration runs once and before all others.
+    assert SERVICES["airflow-migrate"]["restart"] == "no"
+    assert SERVICES["airflow-migrate"]["healthcheck"] == {"disable": True}
+    for name in AIRFLOW:
+        waits = SERVICES[name]["depends_on"]["airflow-migrate"]
+        assert waits == {"condition": "service_completed_successfully"}
 
 
 @pytest.mark.parametrize("service", [*AIRFLOW, "airflow-migrate"])
@@ -107,7 +109,7 @@ def test_what_the_image_sets_agrees_with_the_laptop():
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_no_container_has_more_rights_than_it_needs(service):
+def test_a_container_has_no_rights_that_it_needs_not_and_what_runs_is_watched(service):
     asked = SERVICES[service]
     assert asked["cap_drop"] == ["ALL"]
     assert "cap_add" not in asked
@@ -117,22 +119,10 @@ def test_no_container_has_more_rights_than_it_needs(service):
     assert "network_mode" not in asked
     limits = asked["deploy"]["resources"]["limits"]
     assert set(limits) == {"cpus", "memory", "pids"}
-
-
-@pytest.mark.parametrize("service", RUNNING)
-def test_what_runs_is_watched_and_restarted(service):
-    asked = SERVICES[service]
-    assert asked["restart"] == "unless-stopped"
-    assert asked["healthcheck"]["test"][0] == "CMD"
-    assert asked["healthcheck"]["start_interval"] == "2s"
-
-
-def test_the_migration_runs_once_and_before_all_others():
-    assert SERVICES["airflow-migrate"]["restart"] == "no"
-    assert SERVICES["airflow-migrate"]["healthcheck"] == {"disable": True}
-    for name in AIRFLOW:
-        waits = SERVICES[name]["depends_on"]["airflow-migrate"]
-        assert waits == {"condition": "service_completed_successfully"}
+    if service != "airflow-migrate":
+        assert asked["restart"] == "unless-stopped"
+        assert asked["healthcheck"]["test"][0] == "CMD"
+        assert asked["healthcheck"]["start_interval"] == "2s"
 
 
 def test_ports_are_on_loopback_unless_overridden():
@@ -143,21 +133,18 @@ def test_ports_are_on_loopback_unless_overridden():
     }
 
 
-def test_only_the_local_cloud_has_the_engines_socket():
-    for name, asked in SERVICES.items():
-        has_it = "docker.sock" in json.dumps(asked.get("volumes", []))
-        assert has_it == (name == LOCAL_CLOUD)
-
-
-def test_the_local_cloud_finds_the_prices_where_the_image_has_them():
-    (option,) = [word for word in SERVICES[LOCAL_CLOUD]["command"] if word.startswith("--prices")]
-    assert ROOT / Path(option.partition("=")[2]).relative_to("/opt/batchmark") == PRICES_FILE
-
-
-def test_jobs_reach_neither_postgres_nor_airflow():
+def test_the_local_cloud_alone_has_the_engines_socket_and_is_on_the_network_of_jobs():
+    with_socket = [
+        name
+        for name, asked in SERVICES.items()
+        if "docker.sock" in json.dumps(asked.get("volumes", []))
+    ]
     on_jobs = [name for name, asked in SERVICES.items() if "jobs" in asked["networks"]]
-    assert on_jobs == [LOCAL_CLOUD]
-    assert "--job-network=${COMPOSE_PROJECT_NAME}_jobs" in SERVICES[LOCAL_CLOUD]["command"]
+    assert with_socket == on_jobs == [LOCAL_CLOUD]
+    command = SERVICES[LOCAL_CLOUD]["command"]
+    assert "--job-network=${COMPOSE_PROJECT_NAME}_jobs" in command
+    (option,) = [word for word in command if word.startswith("--prices")]
+    assert ROOT / Path(option.partition("=")[2]).relative_to("/opt/batchmark") == PRICES_FILE
 
 
 def test_secrets_are_files_and_no_setting_holds_one(tmp_path):
@@ -190,11 +177,6 @@ def test_git_and_images_leave_the_secrets_out():
     }
 
 
-def test_the_image_has_the_projects_version():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert SERVICES["scheduler"]["image"] == f"${{AIRFLOW_IMAGE:-batchmark-airflow:{version}}}"
-
-
 class TestByCompose:
     """What `docker compose` itself makes of it."""
 
@@ -224,12 +206,11 @@ class TestByCompose:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    @pytest.mark.parametrize(("profile", "has_it"), [("", True), ("local", True), ("aws", False)])
-    def test_the_local_cloud_is_there_unless_it_is_aws(self, profile, has_it):
-        assert (LOCAL_CLOUD in self.config(profile)["services"]) is has_it
-
     def test_the_local_profile_leads_to_the_local_cloud_only(self):
-        shown = self.config("local", AWS_ENDPOINT_URL="x", AWS_PROFILE="y", LOCAL_CLOUD_PORT="7")
+        with pytest.raises(AssertionError, match=r"COMPOSE_PROFILES is missing .* is local"):
+            self.config("")
+        given = {"AWS_ENDPOINT_URL": "x", "AWS_PROFILE": "y", "LOCAL_CLOUD_PORT": "7"}
+        shown = self.config("local", **given, COMPOSE_PROJECT_NAME="another")
         environment = shown["services"]["scheduler"]["environment"]
         aws = {name: value for name, value in environment.items() if name.startswith("AWS_")}
         assert aws == {
@@ -240,6 +221,9 @@ class TestByCompose:
             "AWS_SHARED_CREDENTIALS_FILE": "/run/secrets/local_cloud_credentials",
         }
         assert environment["BATCHMARK_BROWSER_ENDPOINT_URL"] == "http://127.0.0.1:7"
+        assert LOCAL_CLOUD in shown["services"]
+        jobs = shown["networks"]["jobs"]["name"]  # the real name of the network they run on
+        assert f"--job-network={jobs}" in shown["services"][LOCAL_CLOUD]["command"]
 
     def test_the_aws_profile_takes_the_callers_choice_and_no_endpoint(self):
         shown = self.config(
@@ -253,10 +237,6 @@ class TestByCompose:
         aws = {name: value for name, value in asked["environment"].items() if "AWS" in name}
         assert aws == {"AWS_PROFILE": "mine", "AWS_DEFAULT_REGION": "eu-west-1"}
         assert "never shown" not in json.dumps(shown)
+        assert LOCAL_CLOUD not in shown["services"]
         mounted = {volume["source"]: volume for volume in asked["volumes"]}
         assert mounted["/home/me/.aws"]["read_only"] is True
-
-    def test_jobs_run_on_the_networks_real_name(self):
-        shown = self.config("local", COMPOSE_PROJECT_NAME="another")
-        name = shown["networks"]["jobs"]["name"]
-        assert f"--job-network={name}" in shown["services"][LOCAL_CLOUD]["command"]

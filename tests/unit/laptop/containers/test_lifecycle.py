@@ -61,10 +61,13 @@ def keys(docker, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
 
 
-def test_docker_compose_alone_finds_what_was_last(docker, deployment, monkeypatch, tmp_path):
+@pytest.mark.parametrize("version", ["2.26.1-4", "v2.24.0", "5.0.1"])
+def test_docker_compose_alone_finds_what_was_last(
+    docker, deployment, monkeypatch, tmp_path, version
+):
     socket = tmp_path / "engine.sock"
     socket.touch()
-    docker(host=f"unix://{socket}")
+    docker(compose=version, host=f"unix://{socket}")
     monkeypatch.setenv("ENGINE_GROUP", "998")
     monkeypatch.setenv("AIRFLOW_IMAGE", "mine:1")
     monkeypatch.setenv("SOMETHING_ELSE", "secret")
@@ -90,10 +93,16 @@ def test_settings_of_the_users_own_stay(deployment):
     assert deployment.settings.read_text() == "AIRFLOW_ADDRESS=10.0.0.1\n"
 
 
-def test_a_missing_docker_is_reported(deployment, monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(LaptopError, match="docker is not on the PATH"):
-        compose_for(deployment)
+def test_a_missing_docker_and_an_unknown_profile_are_reported(
+    docker, deployment, monkeypatch, tmp_path
+):
+    with monkeypatch.context() as nowhere:
+        nowhere.setenv("PATH", str(tmp_path))
+        with pytest.raises(LaptopError, match="docker is not on the PATH"):
+            compose_for(deployment)
+    docker()
+    with pytest.raises(LaptopError, match="unknown profile 'moon': use local or aws"):
+        compose_for(Deployment(profile="moon", folder=deployment.folder))
 
 
 @pytest.mark.parametrize(
@@ -119,53 +128,37 @@ def test_a_docker_that_will_not_do_is_reported(docker, deployment, answers, mess
         compose_for(deployment)
 
 
-@pytest.mark.parametrize("version", ["2.26.1-4", "v2.24.0", "5.0.1"])
-def test_a_new_compose_will_do(docker, deployment, version):
-    docker(compose=version)
-    Compose(deployment).check()
-
-
-def test_an_unknown_profile_is_reported(docker, deployment):
-    docker()
-    with pytest.raises(LaptopError, match="unknown profile 'moon': use local or aws"):
-        compose_for(Deployment(profile="moon", folder=deployment.folder))
-
-
-@pytest.mark.parametrize("about", ["Debian [name=seccomp]", "Debian [name=rootless]"])
-def test_the_engines_socket_goes_with_its_group(docker, deployment, tmp_path, about):
-    """A rootless engine's belongs to root in its containers."""
+@pytest.mark.parametrize(
+    ("platform", "about", "group"),
+    [
+        ("linux", "Debian [name=seccomp]", None),  # the socket's own
+        ("linux", "Debian [name=rootless]", "0"),  # its belongs to root in its containers
+        ("darwin", "Alpine Linux [name=seccomp]", "in a virtual machine"),
+        ("linux", "Docker Desktop []", "in a virtual machine"),
+    ],
+)
+def test_the_engines_socket_goes_with_its_group(
+    docker, deployment, tmp_path, monkeypatch, platform, about, group
+):
     if os.getgid() == 0:
         os.chown(tmp_path, -1, 12)
     docker(host=f"unix://{tmp_path}", about=about)
-    group = "0" if "rootless" in about else str(tmp_path.stat()[stat.ST_GID])
-    found = engine_socket(Compose(deployment))
-    assert found == {"ENGINE_SOCKET": str(tmp_path), "ENGINE_GROUP": group}
-
-
-@pytest.mark.parametrize(
-    ("platform", "about"),
-    [("darwin", "Alpine Linux [name=seccomp]"), ("linux", "Docker Desktop []")],
-)
-def test_an_engine_in_a_virtual_machine_has_its_socket_there(
-    docker, deployment, monkeypatch, platform, about
-):
-    docker(host="unix:///home/me/.docker/run/docker.sock", about=about)
     monkeypatch.setattr("laptop.containers.compose.sys.platform", platform)
     found = engine_socket(Compose(deployment))
-    assert found == {"ENGINE_SOCKET": "/var/run/docker.sock", "ENGINE_GROUP": "0"}
+    if group == "in a virtual machine":
+        assert found == {"ENGINE_SOCKET": "/var/run/docker.sock", "ENGINE_GROUP": "0"}
+    else:
+        group = group or str(tmp_path.stat()[stat.ST_GID])
+        assert found == {"ENGINE_SOCKET": str(tmp_path), "ENGINE_GROUP": group}
 
 
-def test_a_socket_that_is_not_there_is_reported(docker, deployment, monkeypatch):
-    docker()
-    monkeypatch.setenv("ENGINE_SOCKET", "/none/docker.sock")
-    with pytest.raises(LaptopError, match=r"socket /none/docker\.sock: No such file"):
-        engine_socket(Compose(deployment))
-
-
-def test_a_socket_by_name_wins(docker, deployment, tmp_path, monkeypatch):
+def test_a_socket_by_name_wins_and_has_to_be_there(docker, deployment, tmp_path, monkeypatch):
     docker(host="ssh://me@elsewhere")
     monkeypatch.setenv("ENGINE_SOCKET", str(tmp_path))
     assert engine_socket(Compose(deployment))["ENGINE_SOCKET"] == str(tmp_path)
+    monkeypatch.setenv("ENGINE_SOCKET", "/none/docker.sock")
+    with pytest.raises(LaptopError, match=r"socket /none/docker\.sock: No such file"):
+        engine_socket(Compose(deployment))
 
 
 def test_aws_gets_the_callers_keys_as_a_file_and_no_socket(docker, deployment, keys, monkeypatch):
@@ -181,20 +174,21 @@ def test_aws_gets_the_callers_keys_as_a_file_and_no_socket(docker, deployment, k
     assert "AWS_PROFILE" not in compose.env
 
 
-def test_aws_ends_a_local_cloud_that_ran_until_now(docker, deployment, keys):
+def test_aws_ends_a_local_cloud_that_ran_until_now_and_down_the_services_of_all_profiles(
+    docker, deployment, keys
+):
     asked = docker()
     deployment = Deployment(profile="aws", port=free_port(), folder=deployment.folder)
     lifecycle.up(deployment, build=False)
-    commands = [line for line in asked.read_text().splitlines() if " rm " in line or " up " in line]
-    assert [line.partition(":")[0] for line in commands] == ["local", "aws"]
-    assert commands[0].endswith(" rm --stop --force local-cloud")
-
-
-def test_down_ends_the_services_of_all_profiles(docker, deployment):
-    asked = docker()
-    lifecycle.down(Deployment(profile="aws", folder=deployment.folder))
-    (ended,) = [line for line in asked.read_text().splitlines() if " down " in line]
-    assert ended.startswith("local: ")
+    lifecycle.down(deployment)
+    said = [
+        line
+        for line in asked.read_text().splitlines()
+        if any(f" {word} " in line for word in ("rm", "up", "down"))
+    ]
+    assert [line.partition(":")[0] for line in said] == ["local", "aws", "local"]
+    assert said[0].endswith(" rm --stop --force local-cloud")
+    assert " down " in said[2]
 
 
 @pytest.mark.parametrize(
@@ -220,18 +214,14 @@ def test_an_image_of_the_users_own_is_never_built_over(docker, deployment, monke
     assert [Path(line.split()[-1]).name for line in asked.read_text().splitlines()] == built
 
 
-def test_two_commands_at_once_are_reported(deployment):
-    with (
-        lifecycle.locked(deployment),
-        pytest.raises(LaptopError, match="another `make containers-up` is running"),
-        lifecycle.locked(deployment),
-    ):
-        pass
-
-
-def test_a_deployment_is_reached_past_any_proxy(deployment, monkeypatch):
+def test_two_commands_at_once_are_reported_and_one_reaches_it_past_any_proxy(
+    deployment, monkeypatch
+):
     monkeypatch.setenv("NO_PROXY", "example.org")
     monkeypatch.setenv("no_proxy", "")
     with lifecycle.locked(deployment):
         assert os.environ["NO_PROXY"] == "example.org,127.0.0.1,localhost"
         assert os.environ["no_proxy"] == "127.0.0.1,localhost"
+        running = pytest.raises(LaptopError, match="another `make containers-up` is running")
+        with running, lifecycle.locked(deployment):
+            pass

@@ -4,6 +4,7 @@ import json
 import os
 import stat
 import subprocess
+from unittest.mock import Mock
 
 import pytest
 from cryptography.fernet import Fernet
@@ -26,20 +27,11 @@ def contents(folder):
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_only_the_owner_gets_at_files_that_any_container_may_read(folder):
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o644}
-
-
-def test_no_two_deployments_share_a_secret(folder, tmp_path):
+def test_no_two_deployments_share_a_secret_and_what_is_there_stays(folder, tmp_path):
     make_missing(tmp_path / "other", database_is_there=False)
-    ours, theirs = contents(folder), contents(tmp_path / "other")
-    assert ours.keys() == theirs.keys()
-    assert not set(ours.values()) & set(theirs.values())
-
-
-def test_what_is_there_stays(folder):
-    before = contents(folder)
+    before, theirs = contents(folder), contents(tmp_path / "other")
+    assert before.keys() == theirs.keys()
+    assert not set(before.values()) & set(theirs.values())
     (folder / "jwt_secret").unlink()
     make_missing(folder, database_is_there=True)
     after = contents(folder)
@@ -47,7 +39,11 @@ def test_what_is_there_stays(folder):
     assert after == before
 
 
-def test_each_has_the_form_that_its_reader_wants(folder):
+def test_each_has_the_form_that_its_reader_wants_and_only_the_owner_gets_at_it(folder):
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o644}, (
+        "any container may read it"
+    )
     made = contents(folder)
     Fernet(made["fernet_key"])
     url = make_url(made["sql_alchemy_conn"])
@@ -65,13 +61,10 @@ def test_each_has_the_form_that_its_reader_wants(folder):
     )
 
 
-def test_a_local_cloud_whose_secret_is_gone_is_reported(folder):
+def test_a_secret_that_is_gone_from_beside_its_cloud_or_database_is_reported(folder):
     (folder / "local_cloud_credentials").unlink()
     with pytest.raises(LaptopError, match=r"local_cloud_credentials can't be read .*; `make co"):
         cloud_secret(folder)
-
-
-def test_a_database_whose_password_is_gone_is_reported(folder):
     (folder / "postgres_password").unlink()
     with pytest.raises(LaptopError, match="postgres_password, or delete the database"):
         make_missing(folder, database_is_there=True)
@@ -79,10 +72,7 @@ def test_a_database_whose_password_is_gone_is_reported(folder):
 
 
 def test_a_file_is_never_half_written(folder, monkeypatch):
-    def fails(*_):
-        raise OSError("disk full")
-
-    monkeypatch.setattr(type(folder), "rename", fails)
+    monkeypatch.setattr(type(folder), "rename", Mock(side_effect=OSError("disk full")))
     (folder / "jwt_secret").unlink()
     with pytest.raises(OSError, match="disk full"):
         make_missing(folder, database_is_there=True)
@@ -99,23 +89,19 @@ def test_what_one_user_logs_another_of_the_group_may_add_to():
 
 class TestAwsCredentials:
     def test_keys_of_the_environment_become_a_file(self, tmp_path):
+        """A container gets at it whatever the caller's umask."""
         env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}
-        found, user = aws_folder(tmp_path / "secrets", env)
-        assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700
+        before = os.umask(0o077)
+        try:
+            found, user = aws_folder(tmp_path / "secrets", env)
+        finally:
+            os.umask(before)
+        paths = (found.parent, found, found / "credentials")
+        assert [stat.S_IMODE(path.stat().st_mode) for path in paths] == [0o700, 0o755, 0o644]
         assert (found / "credentials").read_text() == (
             "[default]\naws_access_key_id = a\naws_secret_access_key = s\naws_session_token = t\n"
         )
         assert user == "10001:10001"
-
-    def test_a_container_gets_at_the_file_whatever_the_callers_umask(self, tmp_path):
-        before = os.umask(0o077)
-        try:
-            keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s"}
-            found, _ = aws_folder(tmp_path / "secrets", keys)
-        finally:
-            os.umask(before)
-        modes = [stat.S_IMODE(path.stat().st_mode) for path in (found, found / "credentials")]
-        assert modes == [0o755, 0o644]
 
     def test_the_callers_folder_is_read_as_the_caller(self, tmp_path, monkeypatch):
         monkeypatch.setattr(secret_files.os, "getuid", lambda: 1234)

@@ -1,94 +1,68 @@
 """Own jobs of a file: what is refused before anything starts, and how large their pool is."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from laptop.errors import LaptopError
 from laptop.own_jobs import jobs_file
-from laptop.own_jobs.jobs_file import (
-    choose,
-    for_laptop,
-    only_on_aws,
-    read_own_jobs,
-    refuse_missing_program,
-    require_engine,
-)
 from laptop.processes import free_port
 from laptop.stack import PROFILE
 from tests.builders.files import program
 
 JOB = {"command": ["python", "convert.py"], "vcpus": None, "memory_mib": None}
-JOBS = {"convert": JOB}
-PROGRAMS = ["python", "sh", "./convert.sh", "{folder}/convert.sh", "Ref::program"]
 
 
-@pytest.fixture
-def evaluated(monkeypatch):
-    """What Terraform is asked, which it answers with `jobs`."""
-    asked = []
-
-    class AskedTerraform:
-        jobs = JOBS
-
-        def __init__(self, stack_dir, **_):
-            pass
-
-        def evaluate(self, expression, var_files):
-            asked.append((expression, var_files))
-            return self.jobs
-
-    monkeypatch.setattr(jobs_file, "Terraform", AskedTerraform)
-    monkeypatch.setattr(jobs_file, "init_one_at_a_time", lambda _: None)
-    asked.append(AskedTerraform)
-    return asked
-
-
-def test_a_files_own_jobs_are_those_that_terraform_reads_for_the_laptops_targets(
-    tmp_path, evaluated
+def test_own_jobs_are_those_that_terraform_reads_of_a_file_for_the_laptops_targets(
+    tmp_path, monkeypatch
 ):
-    file = tmp_path / "job.tfvars"
-    file.touch()
-    assert read_own_jobs(file) == {"convert": JOB}
-    assert evaluated[1:] == [(jobs_file.OWN_JOBS, [file, PROFILE])]
-
-
-def test_a_file_that_is_missing_or_has_no_own_job_is_named(tmp_path, evaluated):
+    terraform = Mock()
+    evaluate = terraform.return_value.evaluate
+    evaluate.return_value = {"convert": JOB}
+    monkeypatch.setattr(jobs_file, "Terraform", terraform)
+    monkeypatch.setattr(jobs_file, "init_one_at_a_time", lambda _: None)
     file = tmp_path / "job.tfvars"
     with pytest.raises(LaptopError, match=f"{file} does not exist: JOBS= must name"):
-        read_own_jobs(file)
+        jobs_file.read_own_jobs(file)
     with pytest.raises(LaptopError, match="does not exist"):
-        read_own_jobs(tmp_path)
+        jobs_file.read_own_jobs(tmp_path)
+    evaluate.assert_not_called()
     file.touch()
-    evaluated[0].jobs = {}
+    assert jobs_file.read_own_jobs(file) == {"convert": JOB}
+    evaluate.assert_called_once_with(jobs_file.OWN_JOBS, [file, PROFILE])
+    evaluate.return_value = {}
     with pytest.raises(LaptopError, match=rf"{file} does not set own_jobs: see docs/own-jobs\.md"):
-        read_own_jobs(file)
+        jobs_file.read_own_jobs(file)
 
 
 def test_the_only_job_needs_no_name_and_several_do(tmp_path):
     file = tmp_path / "job.tfvars"
     several = {"train": JOB, "convert": JOB}
-    assert choose({"convert": JOB}, None, file) == "convert"
-    assert choose(several, "train", file) == "train"
+    assert jobs_file.choose({"convert": JOB}, None, file) == "convert"
+    assert jobs_file.choose(several, "train", file) == "train"
     with pytest.raises(
         LaptopError, match=r"defines 2 jobs \(convert, train\): choose one with JOB="
     ):
-        choose(several, None, file)
+        jobs_file.choose(several, None, file)
     with pytest.raises(LaptopError, match="defines no job 'copy', only convert, train"):
-        choose(several, "copy", file)
+        jobs_file.choose(several, "copy", file)
 
 
 def test_on_the_laptop_a_job_runs_on_its_targets_with_all_that_they_have():
     asked = JOB | {"targets": ["g5.xlarge"], "vcpus": 1, "memory_mib": 10**6, "gpus": 8}
-    here = for_laptop(asked)
+    here = jobs_file.for_laptop(asked)
     assert here == JOB | {"targets": [], "gpus": None}
-    assert only_on_aws(asked) == ["targets", "vcpus", "memory_mib", "gpus"]
-    assert only_on_aws(here) == []
+    assert jobs_file.only_on_aws(asked) == ["targets", "vcpus", "memory_mib", "gpus"]
+    assert jobs_file.only_on_aws(here) == []
 
 
-@pytest.mark.parametrize("word", PROGRAMS)
+@pytest.mark.parametrize(
+    "word", ["python", "sh", "./convert.sh", "{folder}/convert.sh", "Ref::program"]
+)
 def test_a_program_that_is_here_may_start(tmp_path, word):
     program(tmp_path / "convert.sh", "")
     command = [word.format(folder=tmp_path), "Ref::size"]
-    refuse_missing_program("convert", JOB | {"command": command}, tmp_path)
+    jobs_file.refuse_missing_program("convert", JOB | {"command": command}, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +77,12 @@ def test_a_program_that_is_here_may_start(tmp_path, word):
 )
 def test_a_program_that_is_not_here_is_named(tmp_path, command, said):
     with pytest.raises(LaptopError, match=said.format(folder=tmp_path)):
-        refuse_missing_program("convert", JOB | {"command": command}, tmp_path)
+        jobs_file.refuse_missing_program("convert", JOB | {"command": command}, tmp_path)
 
 
 def test_a_missing_engine_is_one_line(monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{free_port()}")
-    with pytest.raises(
-        LaptopError, match="ENGINE=yes requires a Docker engine, but none"
-    ) as refused:
-        require_engine()
-    assert "\n" not in str(refused.value)
+    with pytest.raises(LaptopError) as refused:
+        jobs_file.require_engine()
+    (line,) = str(refused.value).splitlines()
+    assert line.startswith("ENGINE=yes requires a Docker engine, but none")

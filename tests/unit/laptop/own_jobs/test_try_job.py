@@ -1,5 +1,8 @@
 """`make try-job`: what it starts, what it says first, and what it adds to a failure."""
 
+import re
+from unittest.mock import Mock
+
 import pytest
 
 from laptop.errors import LaptopError
@@ -33,17 +36,47 @@ def ran(monkeypatch):
     return asked
 
 
-def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, ran, capsys):
-    file = tmp_path / "mine" / "job.tfvars"
-    try_job.try_job(file, "convert", 3, tmp_path / "try", engine=False)
-    ((folder, dag_id, conf, options),) = ran
+@pytest.fixture
+def has_engine(monkeypatch):
+    monkeypatch.setattr(try_job, "require_engine", lambda: None)
+
+
+@pytest.fixture
+def tries(tmp_path, monkeypatch, ran):
+    """Tries jobs of a file in a folder, the only one or of two, with these changes."""
+
+    def tried(name="convert", repeats=3, *, only=None, engine=False, **more):
+        if only is not None:
+            monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": JOB | only})
+        file = tmp_path / "job.tfvars"
+        try_job.try_job(file, name, repeats, tmp_path / "try", engine=engine, **more)
+        return ran[-1]
+
+    return tried
+
+
+@pytest.fixture
+def refused(tries, ran):
+    """What is said where nothing starts."""
+
+    def said(**options):
+        with pytest.raises(LaptopError) as error:
+            tries(**options)
+        assert ran == []
+        return str(error.value)
+
+    return said
+
+
+def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, tries, capsys):
+    folder, dag_id, conf, options = tries()
     assert folder == tmp_path / "try"
     assert options == {
         "runs": 1,
         "after": None,
         "more": "",
         "own_jobs": {"convert": JOB | {"targets": [], "vcpus": None}},
-        "job_dir": tmp_path / "mine",
+        "job_dir": tmp_path,
         "engine": False,
     }
     assert (dag_id, conf) == (
@@ -60,30 +93,19 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, ran, capsys):
     assert "own job convert: targets, vcpus: used only on AWS; here each job gets all" in said
 
 
-def test_it_runs_on_one_target_alone_and_names_its_commit(tmp_path, ran, capsys):
-    file = tmp_path / "job.tfvars"
-    only = {"target": "c5.2xlarge", "commit": "3f2a91c"}
-    try_job.try_job(file, "convert", 3, tmp_path, engine=False, **only)
-    ((*_, conf, _),) = ran
+def test_it_runs_on_one_target_alone_names_its_commit_and_is_repeated(tmp_path, tries, capsys):
+    *_, conf, options = tries(target="c5.2xlarge", commit="3f2a91c", watch="5")
     assert (conf["targets"], conf["commit"]) == (["c5.2xlarge"], "3f2a91c")
-    assert "own job convert: 1 target x 4 sizes x 3 repeats = 12 jobs" in capsys.readouterr().out
-
-
-def test_it_runs_as_often_as_asked_and_says_before_how_long_that_may_take(tmp_path, ran, capsys):
-    file = tmp_path / "job.tfvars"
-    try_job.try_job(file, "convert", 3, tmp_path, engine=False, watch="5")
-    ((*_, options),) = ran
-    assert (options["runs"], options["more"]) == (5, f"trend:  {tmp_path / 'trends.html'}\n")
+    trend = tmp_path / "try" / "trends.html"
+    assert (options["runs"], options["more"]) == (5, f"trend:  {trend}\n")
     said = capsys.readouterr().out
+    assert "own job convert: 1 target x 4 sizes x 3 repeats = 12 jobs" in said
     assert "WATCH=5: 5 runs of these jobs, about 22 minutes for the thumbnails example; for" in said
 
 
 @pytest.mark.parametrize("watch", ["0", "x", "-1", "2.5", " ", "\u00b2"])
-def test_what_is_no_number_of_runs_starts_nothing(tmp_path, ran, watch):
-    with pytest.raises(LaptopError) as refused:
-        try_job.try_job(tmp_path / "job.tfvars", "convert", 3, tmp_path, engine=False, watch=watch)
-    assert str(refused.value).startswith(f"WATCH is {watch!r}: it must be a number of runs")
-    assert ran == []
+def test_what_is_no_number_of_runs_starts_nothing(refused, watch):
+    assert refused(watch=watch).startswith(f"WATCH is {watch!r}: it must be a number of runs")
 
 
 @pytest.mark.parametrize(
@@ -100,73 +122,47 @@ def test_what_will_run_is_said_in_jobs(changes, said):
 
 
 @pytest.mark.parametrize("engine", [True, False])
-def test_what_needs_no_file_is_refused_before_it_is_read(tmp_path, ran, monkeypatch, engine):
+def test_what_needs_no_file_is_refused_before_it_is_read(tmp_path, refused, monkeypatch, engine):
     monkeypatch.setattr(try_job, "read_own_jobs", unread)
     monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
-    file = tmp_path / "job.tfvars"
-    said = "repeats 0 is out of range; use 1 to "
-    with pytest.raises(LaptopError, match=said):
-        try_job.try_job(file, None, 0, tmp_path / "try", engine=engine)
+    assert "repeats 0 is out of range; use 1 to " in refused(repeats=0, engine=engine)
     (tmp_path / "demo").mkdir()
     with monkeypatch.context() as running:
         running.setattr("laptop.session.BUILD", tmp_path)
         running.setattr("laptop.session.processes_of", lambda path: path.name == "demo")
-        with pytest.raises(LaptopError, match="`make demo` is running in this clone"):
-            try_job.try_job(file, None, 3, tmp_path / "try", engine=engine)
+        assert "`make demo` is running in this clone" in refused(engine=engine)
     if engine:
-        with pytest.raises(LaptopError, match="ENGINE=yes requires a Docker engine"):
-            try_job.try_job(file, None, 3, tmp_path / "try", engine=True)
-    assert ran == []
+        assert "ENGINE=yes requires a Docker engine" in refused(engine=True)
 
 
-def test_a_command_that_is_not_here_starts_nothing(tmp_path, ran, monkeypatch):
-    missing = JOB | {"command": ["nowhere-to-be-found"]}
-    monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": missing})
-    with pytest.raises(LaptopError, match="nowhere-to-be-found"):
-        try_job.try_job(tmp_path / "job.tfvars", None, 3, tmp_path, engine=False)
-    assert ran == []
+@pytest.mark.usefixtures("has_engine")
+def test_the_image_brings_the_command_which_must_be_here_without_an_engine(tries, refused):
+    assert "nowhere-to-be-found" in refused(only={"command": ["nowhere-to-be-found"]})
+    *_, options = tries(only={"command": []}, engine=True)
+    assert options["engine"] is True
 
 
-def test_an_output_that_is_there_already_starts_nothing(tmp_path, ran, monkeypatch):
-    given = JOB | {"output": "out.json"}
-    monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": given})
+def test_an_output_that_is_there_already_starts_nothing(tmp_path, tries, refused):
     (tmp_path / "out.json").touch()
-    file = tmp_path / "job.tfvars"
-    with pytest.raises(LaptopError, match=r"out\.json already exists, .* pass: remove the"):
-        try_job.try_job(file, "convert", 3, tmp_path, engine=False)
-    assert ran == []
+    assert re.search(
+        r"out\.json already exists, .* pass: remove the", refused(only={"output": "out.json"})
+    )
     (tmp_path / "out.json").unlink()
-    try_job.try_job(file, "convert", 3, tmp_path, engine=False)
-    assert len(ran) == 1
+    assert tries()
 
 
-def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, ran, monkeypatch):
+@pytest.mark.usefixtures("has_engine")
+def test_a_folder_too_large_for_copies_starts_nothing(tmp_path, tries, refused, monkeypatch):
     monkeypatch.setattr("laptop.own_jobs.jobs_file.MOST_FOLDER_BYTES", 2**20)
     for folder in ("data", ".venv"):
         (tmp_path / folder).mkdir()
         with (tmp_path / folder / "set").open("wb") as file:
             file.truncate(2**20 + 2**19)
     (tmp_path / ".venv" / "pyvenv.cfg").touch()
-    file = tmp_path / "job.tfvars"
     with monkeypatch.context() as early:
         early.setattr(try_job, "read_own_jobs", unread)
-        with pytest.raises(
-            LaptopError, match=f"{tmp_path} contains 1.5 MiB, .* most 1.0 MiB: move"
-        ):
-            try_job.try_job(file, "convert", 3, tmp_path, engine=False)
-    assert ran == []
-    monkeypatch.setattr(try_job, "require_engine", lambda: None)
-    try_job.try_job(file, "convert", 3, tmp_path, engine=True)
-    assert len(ran) == 1
-
-
-def test_on_an_engine_the_image_brings_the_command(tmp_path, ran, monkeypatch):
-    bare = JOB | {"command": []}
-    monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": bare})
-    monkeypatch.setattr(try_job, "require_engine", lambda: None)
-    try_job.try_job(tmp_path / "job.tfvars", None, 3, tmp_path, engine=True)
-    ((*_, options),) = ran
-    assert options["engine"] is True
+        assert re.search(f"{tmp_path} contains 1.5 MiB, .* most 1.0 MiB: move", refused())
+    assert tries(engine=True)
 
 
 @pytest.mark.parametrize(
@@ -177,25 +173,16 @@ def test_on_an_engine_the_image_brings_the_command(tmp_path, ran, monkeypatch):
         ({"image": None, "images": {"cpu": "c:both", "cuda": "c:both"}}, ["c:both"]),
     ],
 )
-def test_images_that_are_nowhere_are_to_be_built(tmp_path, ran, monkeypatch, images, builds):
-    def fail(*_, **__):
-        raise LaptopError("DAG run x failed: CannotPullContainerError: no such image")
-
-    monkeypatch.setattr(try_job, "read_own_jobs", lambda _: {"convert": JOB | images})
-    monkeypatch.setattr(try_job, "require_engine", lambda: None)
-    monkeypatch.setattr(try_job, "run_once", fail)
+@pytest.mark.usefixtures("has_engine")
+def test_images_that_are_nowhere_are_to_be_built(tries, monkeypatch, images, builds):
+    missing = LaptopError("DAG run x failed: CannotPullContainerError: no such image")
+    monkeypatch.setattr(try_job, "run_once", Mock(side_effect=missing))
     with pytest.raises(
         LaptopError, match="no such image\nbuild the missing images first:"
     ) as raised:
-        try_job.try_job(tmp_path / "job.tfvars", "convert", 3, tmp_path, engine=True)
+        tries(only=images, engine=True)
     lines = str(raised.value).splitlines()
     assert lines[2:] == [f"    docker build -t {image} FOLDER" for image in builds]
-
-
-def test_another_failure_stays_as_it_is(tmp_path, ran, monkeypatch):
-    def fail(*_, **__):
-        raise LaptopError("DAG run x failed")
-
-    monkeypatch.setattr(try_job, "run_once", fail)
+    monkeypatch.setattr(try_job, "run_once", Mock(side_effect=LaptopError("DAG run x failed")))
     with pytest.raises(LaptopError, match=r"^DAG run x failed$"):
-        try_job.try_job(tmp_path / "job.tfvars", "convert", 3, tmp_path, engine=False)
+        tries(engine=True)

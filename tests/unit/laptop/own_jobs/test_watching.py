@@ -1,7 +1,6 @@
 """The trend that `make try-job WATCH=5` leaves."""
 
 import pyarrow as pa
-import pytest
 
 from batchmark.changes.suspects import runs_missing
 from batchmark.history.columns import SCHEMA
@@ -13,8 +12,7 @@ from tests.builders.reports import Page
 RUNS = (2.0, 2.1, 1.9, 2.0, 2.4)  # seconds
 
 
-@pytest.fixture(scope="module")
-def rows():
+def test_page_and_terminal_have_each_series_and_what_an_alert_still_needs(tmp_path):
     job = {"suite": "job-convert", "workload": "convert", "dtype": "none"}
     found = [
         measured(seconds, CPU, day=day, size=size, **job)
@@ -22,10 +20,7 @@ def rows():
         for size in (64, 256)
     ]
     schema = SCHEMA.append(pa.field("suite", pa.string()))
-    return pa.Table.from_pylist(found, schema=schema).select([*COLUMNS, "suite"])
-
-
-def test_the_page_draws_each_series_and_says_what_an_alert_still_needs(rows, tmp_path):
+    rows = pa.Table.from_pylist(found, schema=schema).select([*COLUMNS, "suite"])
     write_trends("convert", rows, tmp_path)
     html = (tmp_path / TRENDS_HTML).read_text()
     page = Page(html)
@@ -38,9 +33,6 @@ def test_the_page_draws_each_series_and_says_what_an_alert_still_needs(rows, tmp
     assert runs_missing(5) in text
     assert "+20 % against the previous median, 2.00 s, not known yet" in text
     assert 'href="report.html"' in html
-
-
-def test_the_terminal_lists_the_runs_and_each_row_against_the_earlier_ones(rows):
     lines = [" ".join(line.split()) for line in trend_lines("convert", rows)]
     assert lines[0] == "suite job-convert: 5 runs, newest first"
     assert lines[-1].endswith("5 2.40 s 2.00 s +20 %, not known yet")

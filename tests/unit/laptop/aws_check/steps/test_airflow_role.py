@@ -37,54 +37,32 @@ def assumed(clients, key, *, lasting=HOUR):
     clients.answer("sts", "assume_role", {"Credentials": credentials}, asked)
 
 
-@pytest.fixture
-def client_of(monkeypatch):
-    """What an AWS client would use, started with these variables and a user's own beside them."""
-
-    def found(variables):
-        kept = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
-        monkeypatch.setattr(os, "environ", kept | variables)
-        return botocore.session.Session().get_credentials()
-
-    return found
-
-
 def test_a_client_acts_as_the_role_and_gets_new_credentials_before_they_end(
-    role, clients, client_of
+    role, clients, monkeypatch
 ):
     airflow, clock = role
     assumed(clients, "ONE1", lasting=timedelta(minutes=14))  # before its end it asks again
     assumed(clients, "TWO2")
     airflow.renew()
-    credentials = client_of(airflow.environment)
+    of_a_user = {"PATH": os.environ["PATH"], "HOME": str(Path.home())}
+    monkeypatch.setattr(os, "environ", of_a_user | airflow.environment)
+    credentials = botocore.session.Session().get_credentials()
     assert credentials.method == "custom-process"
     assert credentials.get_frozen_credentials().access_key.endswith("ONE1")
     clock.now = RENEWED_AFTER_SECONDS
     airflow.renew()
     assert credentials.get_frozen_credentials().access_key.endswith("TWO2")
+    assumed(clients, "NEW3")  # for a session of our own
+    assert airflow.session().get_credentials().access_key.endswith("NEW3")
 
 
-def test_it_is_assumed_anew_only_where_that_is_long_ago(role, clients):
+def test_nobody_else_reads_the_credentials_which_last_for_a_while(role, clients):
     airflow, clock = role
-    assumed(clients, "ONE1")
-    airflow.renew()
-    clock.now = RENEWED_AFTER_SECONDS - 1
-    airflow.renew()
-    clients.assert_all_was_asked()
-
-
-def test_nobody_else_reads_the_credentials(role, clients):
-    airflow, _ = role
     assumed(clients, "ONE1")
     airflow.renew()
     files = list(Path(airflow.environment["AWS_CONFIG_FILE"]).parent.iterdir())
     assert len(files) == 2
     assert [path.stat().st_mode & 0o77 for path in files] == [0, 0]
-
-
-def test_a_session_is_of_the_role_assumed_anew(role, clients):
-    airflow, _ = role
-    assumed(clients, "ONE1")
-    assumed(clients, "TWO2")
+    clock.now = RENEWED_AFTER_SECONDS - 1
     airflow.renew()
-    assert airflow.session().get_credentials().access_key.endswith("TWO2")
+    clients.assert_all_was_asked()

@@ -2,6 +2,7 @@
 
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -22,81 +23,59 @@ class Listed:
         self.asked = []
 
     def __call__(self, service):
-        return Service(self)
+        return SimpleNamespace(can_paginate=lambda _: True, get_paginator=self._paginator)
 
-    def entries(self, operation, asked):
-        self.asked.append((operation, asked))
-        return self._found.get(operation, {})
+    def _paginator(self, operation):
+        def paginate(**asked):
+            self.asked.append((operation, asked))
+            return [self._found.get(operation, {})]
 
-
-class Service:
-    def __init__(self, listed):
-        self._listed = listed
-
-    def can_paginate(self, operation):
-        return True
-
-    def get_paginator(self, operation):
-        return Pages(self._listed, operation)
-
-
-class Pages:
-    def __init__(self, listed, operation):
-        self._listed, self._operation = listed, operation
-
-    def paginate(self, **asked):
-        return [self._listed.entries(self._operation, asked)]
+        return SimpleNamespace(paginate=paginate)
 
 
 def tagged(*arns):
     return {"ResourceTagMappingList": [{"ResourceARN": arn} for arn in arns]}
 
 
-def test_an_empty_account_has_nothing_left():
-    others = Listed(
+def test_what_is_of_others_or_deleted_is_not_left():
+    gone = {"computeEnvironmentName": "batchmark-check-c5-2xlarge", "status": "DELETED"}
+    listed = Listed(
         list_buckets={"Buckets": [{"Name": "others"}]},
         list_policies={"Policies": [{"PolicyName": "deployer-of-batchmark-check-compute"}]},
         list_roles={"Roles": [{"RoleName": "batchmark-airflow"}]},
+        describe_compute_environments={"computeEnvironments": [gone]},
     )
-    assert clean_up.leftovers(others) == []
+    assert clean_up.leftovers(listed) == []
+    gone["status"] = "DELETING"
+    assert clean_up.leftovers(listed) == ["batch batchmark-check-c5-2xlarge"]
 
 
 @pytest.mark.parametrize(
-    ("listing", "told"),
+    ("operation", "listed", "told"),
     [
+        ("list_buckets", {"Buckets": [{"Name": "batchmark-check-1"}]}, "s3 batchmark-check-1"),
         (
-            {"list_buckets": {"Buckets": [{"Name": "batchmark-check-results-1"}]}},
-            "s3 batchmark-check-results-1",
-        ),
-        (
-            {"get_databases": {"DatabaseList": [{"Name": "batchmark_check"}]}},
+            "get_databases",
+            {"DatabaseList": [{"Name": "batchmark_check"}]},
             "glue batchmark_check",
         ),
+        ("list_queues", {"QueueUrls": ["//1/batchmark-check-in"]}, "sqs //1/batchmark-check-in"),
         (
-            {"list_queues": {"QueueUrls": ["https://sqs/1/batchmark-check-inbox"]}},
-            "sqs https://sqs/1/batchmark-check-inbox",
-        ),
-        (
-            {"describe_instances": {"Reservations": [{"Instances": [{"InstanceId": "i-1"}]}]}},
+            "describe_instances",
+            {"Reservations": [{"Instances": [{"InstanceId": "i-1"}]}]},
             "instance i-1",
         ),
+        ("list_clusters", {"clusters": ["batchmark-check-1"]}, "eks batchmark-check-1"),
         (
-            {"list_clusters": {"clusters": ["batchmark-check-gpu-sharing"]}},
-            "eks batchmark-check-gpu-sharing",
+            "describe_placement_groups",
+            {"PlacementGroups": [{"GroupName": "batchmark-check-1"}]},
+            "ec2 batchmark-check-1",
         ),
-        (
-            {
-                "describe_placement_groups": {
-                    "PlacementGroups": [{"GroupName": "batchmark-check-multi-node"}]
-                }
-            },
-            "ec2 batchmark-check-multi-node",
-        ),
-        ({"get_resources": tagged(ARN.format("kms", "key/1"))}, ARN.format("kms", "key/1")),
+        ("get_resources", tagged(ARN.format("kms", "key/1")), ARN.format("kms", "key/1")),
     ],
 )
-def test_what_is_left_is_named(listing, told):
-    assert clean_up.leftovers(Listed(**listing)) == [told]
+def test_what_is_left_is_named(operation, listed, told):
+    assert clean_up.leftovers(Listed(**{operation: listed})) == [told]
 
 
 @pytest.mark.parametrize("kind", clean_up.WITHOUT_NAMES)
@@ -123,32 +102,6 @@ def test_what_aws_keeps_and_does_not_bill_is_not_left():
     assert "terminated" not in filters[1]["Values"]
 
 
-@pytest.mark.parametrize("failures", [0, 1, 2])
-def test_terraform_destroys_once_more_where_aws_lets_go_late(check_of, monkeypatch, failures):
-    tried = []
-
-    def with_inputs(command, **_):
-        tried.append(command)
-        if len(tried) <= failures:
-            raise TerraformError("DependencyViolation")
-
-    guards = []
-    monkeypatch.setattr(clean_up, "remove_guards", guards.append)
-    for name in ("init_one_at_a_time", "remove_inbox", "end_jobs"):
-        monkeypatch.setattr(clean_up, name, lambda _: None)
-    check = check_of()
-    check.terraform.with_inputs = with_inputs
-    if failures < 2:
-        assert clean_up.destroy(check)
-    else:
-        with pytest.raises(
-            StepError, match=r"continue with `make aws-check DESTROY=yes`\. DependencyViolation"
-        ):
-            clean_up.destroy(check)
-    assert tried == ["destroy"] * min(failures + 1, 2)
-    assert len(guards) == len(tried)  # before each
-
-
 CORE, NODES, EKS = "core", "multi_node", "eks_gpu_sharing"
 
 
@@ -161,74 +114,55 @@ CORE, NODES, EKS = "core", "multi_node", "eks_gpu_sharing"
         ((NODES, EKS), CORE, [EKS, NODES, CORE, CORE]),
         ((NODES,), None, [NODES, CORE]),  # killed before the other one had a state
         ((), None, [CORE]),
+        ((), "late", [CORE, CORE]),  # AWS lets go of it at the second try
     ],
 )
 def test_stacks_are_destroyed_before_the_core_one_which_waits_for_them(
     check_of, monkeypatch, tmp_path, applied, failing, destroyed
 ):
-    tried = []
+    tried, guards = [], Mock()
 
     def terraform_of(name):
-        def with_inputs(*_, **__):
+        def with_inputs(command, **_):
+            assert command == "destroy"
             tried.append(name)
-            if name == failing:
+            if name == failing or (failing == "late" and len(tried) == 1):
                 raise TerraformError(f"DependencyViolation in {name}")
 
         return SimpleNamespace(state=tmp_path / name, with_inputs=with_inputs)
 
     for name in applied:
         (tmp_path / name).touch()
+    monkeypatch.setattr(clean_up, "remove_guards", guards)
     for name in ("init_one_at_a_time", "remove_inbox", "end_jobs"):
         monkeypatch.setattr(clean_up, name, lambda _: None)
     check = check_of(parts=PARTS.values())
     check.__dict__.update(terraform_of=terraform_of, terraform=terraform_of(CORE))
-    if failing:
-        with pytest.raises(StepError, match=rf"DESTROY=yes`\. DependencyViolation in {failing}"):
-            clean_up.destroy(check)
-    else:
+    if failing in (None, "late"):
         assert clean_up.destroy(check)
+    else:
+        told = rf"continue with `make aws-check DESTROY=yes`\. DependencyViolation in {failing}"
+        with pytest.raises(StepError, match=told):
+            clean_up.destroy(check)
     assert tried == destroyed
+    retries = len(tried) - len(set(tried))
+    assert guards.call_count == 1 + retries  # before all, and before each second try
 
 
-def test_nothing_left_names_what_is_and_how_to_go_on(check_of, monkeypatch):
-    monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
-    monkeypatch.setattr(clean_up, "leftovers", lambda _: ["s3 a", "sqs b"])
-    with pytest.raises(
-        StepError, match="continue with `make aws-check DESTROY=yes`; left: s3 a, sqs b"
-    ):
-        clean_up.nothing_left(check_of(on_aws=False))
-
-
-def test_a_listing_without_an_answer_is_asked_again(check_of, monkeypatch):
+def test_what_is_left_is_told_and_a_listing_without_an_answer_is_asked_again(check_of, monkeypatch):
     error = ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "List")
-    answers = [error, []]
-
-    def leftovers(_):
-        answer = answers.pop(0)
-        if answer is error:
-            raise error
-        return answer
-
+    queue = ARN.format("batch", "job-queue/batchmark-check-c5-2xlarge")
+    leftovers = Mock(side_effect=[error, [], error, ["s3 a", "sqs b"], [queue]])
     monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
     monkeypatch.setattr(clean_up, "leftovers", leftovers)
     monkeypatch.setattr(time, "sleep", lambda _: None)
     assert "no resource has the tag" in clean_up.nothing_left(check_of()).text
-    answers.append(error)
-    with pytest.raises(StepError, match=r"left: can't be listed: .*ThrottlingException"):
-        clean_up.nothing_left(check_of(on_aws=False))
-
-
-def test_what_batch_calls_deleted_is_not_left():
-    gone = {"computeEnvironmentName": "batchmark-check-c5-2xlarge", "status": "DELETED"}
-    listed = Listed(describe_compute_environments={"computeEnvironments": [gone]})
-    assert clean_up.leftovers(listed) == []
-    gone["status"] = "DELETING"
-    assert clean_up.leftovers(listed) == ["batch batchmark-check-c5-2xlarge"]
-
-
-def test_what_only_the_tag_lists_is_told_and_passes(check_of, monkeypatch):
-    queue = ARN.format("batch", "job-queue/batchmark-check-c5-2xlarge")
-    monkeypatch.setattr(clean_up, "remove_late_logs", lambda _: None)
-    monkeypatch.setattr(clean_up, "leftovers", lambda _: [queue])
-    seen = clean_up.nothing_left(check_of(on_aws=False))
-    assert seen.text == f"deleted according to their services, but still listed by tag: {queue}"
+    for told in (
+        r"left: can't be listed: .*ThrottlingException",
+        "continue with `make aws-check DESTROY=yes`; left: s3 a, sqs b",
+    ):
+        with pytest.raises(StepError, match=told):
+            clean_up.nothing_left(check_of(on_aws=False))
+    assert clean_up.nothing_left(check_of(on_aws=False)).text == (
+        f"deleted according to their services, but still listed by tag: {queue}"
+    )

@@ -13,6 +13,7 @@ from laptop.aws_check import engine as engine_module
 from laptop.aws_check.step import NotCheckedError, StepError
 from laptop.aws_check.steps import image
 from laptop.errors import LaptopError
+from tests.builders.files import program
 from tests.paths import ROOT
 
 REGISTRY = "123456789012.dkr.ecr.us-east-1.amazonaws.com"
@@ -43,19 +44,6 @@ def test_digests_are_read_from_what_publish_says():
         image.digests("docker: not found")
 
 
-@pytest.fixture
-def publish(monkeypatch, tmp_path):
-    """In place of publish.sh a script of these lines."""
-
-    def written(*lines):
-        script = tmp_path / "publish.sh"
-        script.write_text("\n".join(["#!/bin/sh", *lines]))
-        script.chmod(0o700)
-        monkeypatch.setattr(image, "PUBLISH", script)
-
-    return written
-
-
 NAMED = f"echo '  terraform apply -var image_tag={GPU} -var cpu_image_tag={CPU}'"
 THERE = f"""printf 'exists already:\\n  image_tag     = "{GPU}"\\n  cpu_image_tag = "{CPU}"\\n'"""
 
@@ -65,16 +53,18 @@ THERE = f"""printf 'exists already:\\n  image_tag     = "{GPU}"\\n  cpu_image_ta
     [(f'[ "$*" = "--repository {REPOSITORY}" ] || exit 2', NAMED), (THERE, "exit 1")],
     ids=["pushed", "there already"],
 )
-def test_what_was_built_is_kept_by_its_digests(check, publish, lines):
-    publish(*lines)
-    assert image.image(check).text == f"{GPU}, for CPU targets {CPU}"
-    assert json.loads((check.folder / image.FILE).read_text()) == [GPU, CPU]
-
-
-def test_an_image_that_is_not_built_says_why(check, publish):
-    publish("echo 2 files differ from the last commit >&2", "exit 1")
+def test_what_was_built_is_kept_by_its_digests_and_what_was_not_says_why(
+    check, monkeypatch, tmp_path, lines
+):
+    script = program(
+        tmp_path / "publish.sh", "echo 2 files differ from the last commit >&2; exit 1"
+    )
+    monkeypatch.setattr(image, "PUBLISH", script)
     with pytest.raises(LaptopError, match="2 files differ"):
         image.image(check)
+    program(script, "\n".join(lines))
+    assert image.image(check).text == f"{GPU}, for CPU targets {CPU}"
+    assert json.loads((check.folder / image.FILE).read_text()) == [GPU, CPU]
 
 
 @pytest.fixture
@@ -105,7 +95,9 @@ def pushed(clients, digest=GPU):
         clients.refuse("ecr", "describe_images", "ImageNotFoundException")
 
 
-def test_an_image_of_the_users_is_copied_for_all_targets(check, clients, docker):
+def test_an_image_of_the_users_is_copied_for_all_targets_once_as_tags_are_immutable(
+    check, clients, docker
+):
     pushed(clients, None)
     token(clients)
     pushed(clients)
@@ -118,28 +110,26 @@ def test_an_image_of_the_users_is_copied_for_all_targets(check, clients, docker)
         ("push", f"{REPOSITORY}:check", ""),
         ("logout", REGISTRY, ""),
     ]
-
-
-def test_what_an_earlier_start_pushed_stays_as_tags_are_immutable(check, clients, docker):
+    docker.asked.clear()
     pushed(clients)
-    assert image.image(applied(replace(check, image="job:1"))).text.startswith(GPU)
+    assert image.image(theirs).text.startswith(GPU)
     assert docker.asked == []
 
 
-def test_a_push_that_ecr_does_not_have_fails(check, clients, docker):
+@pytest.mark.parametrize(
+    ("failing", "told"),
+    [
+        ("tag", "docker tag failed: denied"),
+        ("push", "docker push failed: denied"),
+        (None, "job:check was pushed, but ECR does not list it"),
+    ],
+)
+def test_a_push_that_fails_says_why_and_no_login_stays(check, clients, docker, failing, told):
     pushed(clients, None)
     token(clients)
     pushed(clients, None)
-    with pytest.raises(StepError, match="job:check was pushed, but ECR does not list it"):
-        image.image(applied(replace(check, image="job:1")))
-
-
-@pytest.mark.parametrize("failing", ["tag", "push"])
-def test_a_push_that_fails_says_why_and_no_login_stays(check, clients, docker, failing):
-    pushed(clients, None)
-    token(clients)
     docker.failing = failing
-    with pytest.raises(LaptopError, match=f"docker {failing} failed: denied"):
+    with pytest.raises(LaptopError, match=told):
         image.image(applied(replace(check, image="job:1")))
     assert docker.asked[-1] == ("logout", REGISTRY, "")
 

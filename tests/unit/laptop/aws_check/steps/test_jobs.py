@@ -4,6 +4,7 @@ import json
 import re
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError
@@ -47,13 +48,17 @@ def job(check_of, monkeypatch):
     return taken
 
 
-def test_what_it_left_is_told_with_its_dollars(job):
+def test_what_it_left_is_told_with_its_dollars(job, check_of):
     seen = job(ended())
     assert seen.text == (
         "SUCCEEDED, exit code 0, started after 60.0 s, ran 1800 s, its document says cuda, "
         "complete, 2 rows, on Spot, log: 'wrote the document'"
     )
     assert seen.usd == 0  # of a type "any", which has no price
+    assert check_of().usd("g4dn.xlarge", 1800) == pytest.approx(0.263)
+    assert check_of(on_aws=False).usd("g4dn.xlarge", 1800) == 0
+    local = job(ended(), actual="cpu", on_aws=False)
+    assert "says cpu, complete, as a local cloud has no GPU" in local.text
 
 
 @pytest.mark.parametrize(
@@ -70,18 +75,6 @@ def test_anything_else_fails(job, described, asked, told):
         job(described, **asked)
 
 
-def test_a_local_cloud_has_no_gpu_and_says_so(job):
-    assert (
-        "says cpu, complete, as a local cloud has no GPU"
-        in job(ended(), actual="cpu", on_aws=False).text
-    )
-
-
-def test_dollars_are_of_the_types_price(check_of):
-    assert check_of().usd("g4dn.xlarge", 1800) == pytest.approx(0.263)
-    assert check_of(on_aws=False).usd("g4dn.xlarge", 1800) == 0
-
-
 @pytest.mark.parametrize(
     ("described", "last", "ok"),
     [
@@ -91,23 +84,19 @@ def test_dollars_are_of_the_types_price(check_of):
         (ended(), "unknown suite 'none'; known: smoke, blog", False),
     ],
 )
-def test_a_failing_job_fails_as_it_should(check_of, monkeypatch, described, last, ok):
+def test_a_failing_job_fails_as_it_should_however_late_its_log_comes(
+    check_of, monkeypatch, described, last, ok
+):
+    logs = Mock(side_effect=[[], [last]])
     monkeypatch.setattr(jobs, "_run", lambda *_, **__: (described, JobHost()))
-    monkeypatch.setattr(jobs, "_last_lines", lambda *_: [last])
+    monkeypatch.setattr(jobs, "log_location", lambda _: "a log")
+    monkeypatch.setattr(jobs, "newest_lines", logs)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     if ok:
         assert repr(last) in jobs.failing_job(check_of()).text
     else:
         with pytest.raises(StepError, match=re.escape(last)):
             jobs.failing_job(check_of())
-
-
-def test_a_log_that_comes_late_is_waited_for(check_of, monkeypatch):
-    answers = [[], ["unknown suite 'none'; known: smoke"]]
-    monkeypatch.setattr(jobs, "_run", lambda *_, **__: (ended("FAILED", 2), JobHost()))
-    monkeypatch.setattr(jobs, "log_location", lambda _: "a log")
-    monkeypatch.setattr(jobs, "newest_lines", lambda *_: answers.pop(0))
-    monkeypatch.setattr(time, "sleep", lambda _: None)
-    assert "known: smoke" in jobs.failing_job(check_of()).text
 
 
 def child(index, host="host-1", began=100, status="SUCCEEDED"):
@@ -141,59 +130,50 @@ def test_jobs_that_share_run_at_once_on_one_host(check_of, monkeypatch, children
 
 @pytest.fixture
 def submitted(check_of, clients, monkeypatch):
-    """The step of a job that is RUNNING and can't be diagnosed; what was terminated."""
-    terminated = []
+    """The step of a job that is RUNNING and can't be diagnosed; what terminates it."""
+    terminate = Mock()
     why = SimpleNamespace(message=lambda: "Nothing is known.")
     monkeypatch.setattr(jobs, "list_jobs", lambda *_: [])
     monkeypatch.setattr(jobs, "host_of", lambda *_: JobHost(purchase_option="on_demand"))
     monkeypatch.setattr(jobs, "diagnose", lambda *_, **__: why)
-    monkeypatch.setattr(jobs, "terminate_job", lambda _, job_id, __: terminated.append(job_id))
+    monkeypatch.setattr(jobs, "terminate_job", terminate)
     monkeypatch.setattr(Check, "wait", lambda _, ask, __, ___: ask())
     clients.answer("batch", "submit_job", {"jobName": "a", "jobId": "0a1b"})
-    return lambda: jobs.job(check_of(), "cpu", "on_demand"), terminated
+    return lambda: jobs.job(check_of(), "cpu", "on_demand"), terminate
 
 
-def refused(*_):
-    raise ClientError({"Error": {"Code": "ServerException", "Message": "try again"}}, "Describe")
-
-
-def interrupted(*_):
-    raise KeyboardInterrupt("Ctrl-C")
-
-
-def too_long(*_):
-    raise StepError("RUNNING after 900 s")
+REFUSED = ClientError({"Error": {"Code": "ServerException", "Message": "try again"}}, "Describe")
 
 
 @pytest.mark.parametrize(
-    ("what", "how", "told"),
+    ("what", "error", "told"),
     [
-        ("describe_jobs", refused, (ClientError, "try again")),
-        ("describe_jobs", interrupted, (KeyboardInterrupt, "Ctrl-C")),
-        ("host_of", refused, (ClientError, "try again")),
-        ("wait", too_long, (StepError, r"RUNNING after 900 s\. Nothing is known")),
+        ("describe_jobs", REFUSED, "try again"),
+        ("describe_jobs", KeyboardInterrupt("Ctrl-C"), "Ctrl-C"),
+        ("host_of", REFUSED, "try again"),
+        ("wait", StepError("RUNNING after 900 s"), r"RUNNING after 900 s\. Nothing is known"),
     ],
 )
-@pytest.mark.parametrize("ending", [None, refused])
-def test_however_its_wait_ends_no_job_is_left(submitted, monkeypatch, what, how, told, ending):
-    step, terminated = submitted
+@pytest.mark.parametrize("ending", [None, REFUSED])
+def test_however_its_wait_ends_no_job_is_left(submitted, monkeypatch, what, error, told, ending):
+    step, terminate = submitted
     running = {"0a1b": ended("RUNNING")}
     monkeypatch.setattr(jobs, "describe_jobs", lambda *_: running)
-    monkeypatch.setattr(Check if what == "wait" else jobs, what, how)
-    if ending:
-        monkeypatch.setattr(jobs, "terminate_job", ending)
-    with pytest.raises(told[0], match=told[1]):
+    monkeypatch.setattr(Check if what == "wait" else jobs, what, Mock(side_effect=error))
+    terminate.side_effect = ending
+    with pytest.raises(type(error), match=told):
         step()
-    assert terminated == ([] if ending else ["0a1b"])
+    ((_, job_id, _), _) = terminate.call_args
+    assert job_id == "0a1b"
 
 
 def test_a_job_that_ended_is_not_terminated(submitted, monkeypatch):
-    step, terminated = submitted
+    step, terminate = submitted
     monkeypatch.setattr(jobs, "describe_jobs", lambda *_: {"0a1b": ended("FAILED", 1)})
     monkeypatch.setattr(jobs, "_last_lines", lambda *_: ["no"])
     with pytest.raises(StepError, match="FAILED"):
         step()
-    assert terminated == []
+    terminate.assert_not_called()
 
 
 def received(clients, *texts):
@@ -205,14 +185,10 @@ def received(clients, *texts):
         clients.answer("sqs", "delete_message", {})
 
 
-def test_a_message_names_the_failing_job(check_of, clients, monkeypatch):
+def test_a_message_names_the_failing_job_or_what_came_is_told(check_of, clients, monkeypatch):
     monkeypatch.setattr(jobs, "list_jobs", lambda *_: [{"jobId": "0a1b"}])
     received(clients, "an alarm", "job 0a1b failed")
     assert jobs.message(check_of()).text == "it names the job; 2 messages in all"
-
-
-def test_without_a_message_it_says_what_came(check_of, clients, monkeypatch):
-    monkeypatch.setattr(jobs, "list_jobs", lambda *_: [{"jobId": "0a1b"}])
     monkeypatch.setattr(jobs, "MESSAGE_SECONDS", -1)
     received(clients, "an alarm")
     with pytest.raises(StepError, match="1 message, but none about the job"):
@@ -232,16 +208,13 @@ def test_an_inbox_takes_messages_of_the_topic_alone(check_of, clients):
     clients.assert_all_was_asked()
 
 
-def test_a_local_cloud_has_no_hosts_to_wait_for(check_of):
-    with pytest.raises(NotCheckedError):
-        jobs.down_to_zero(check_of(on_aws=False))
-
-
-def test_hosts_that_stay_are_named(check_of, monkeypatch):
+def test_hosts_that_stay_are_named_but_a_local_cloud_has_none_to_wait_for(check_of, monkeypatch):
     monkeypatch.setattr(jobs, "hosts", lambda _: ["instance i-1"])
     monkeypatch.setattr(jobs, "EMPTY_SECONDS", -1)
     with pytest.raises(StepError, match="instance i-1 are still there"):
         jobs.down_to_zero(check_of())
+    with pytest.raises(NotCheckedError):
+        jobs.down_to_zero(check_of(on_aws=False))
 
 
 def test_neither_events_nor_an_earlier_check_count_as_telemetry(check_of, clients):

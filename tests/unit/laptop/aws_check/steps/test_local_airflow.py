@@ -1,52 +1,43 @@
 """What DAGs left in the bucket, and which of their calls AWS refused, as steps see it."""
 
 from datetime import UTC, datetime
-from types import SimpleNamespace
+from functools import partial
+from unittest.mock import MagicMock, Mock
 
 import httpx
 import pytest
 from botocore.exceptions import ConnectTimeoutError
 
+from batchmark.aws.result_bucket import RunStore
 from batchmark.checks.leak_records import GuardReport
 from batchmark.checks.records import Check, EnvironmentCheck
-from batchmark.core.prices import AWS_SOURCE, PriceTable, load_prices
+from batchmark.core.prices import AWS_SOURCE, load_prices
 from batchmark_job.result.own_job import OwnersCheck
 from laptop.aws_check import check as check_module
 from laptop.aws_check.step import NotCheckedError, StepError
 from laptop.aws_check.steps import local_airflow
-from laptop.aws_check.steps.local_airflow import FORBIDDEN_CALLS, LocalAirflow, Run
+from laptop.aws_check.steps.local_airflow import FORBIDDEN_CALLS, GUARD_FOLDER, LocalAirflow, Run
+from tests.builders.own_jobs import GPU, PASSED, failed
+from tests.stand_ins.bucket import MemoryBucket
 
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 READING, WRITING, SUBMITTING = FORBIDDEN_CALLS
 
 
-class Store:
-    """A bucket that has these texts by the ends of their keys."""
-
-    prefix, name = "runs/run/", "run"
-
-    def __init__(self, **texts):
-        self._texts = {f"{name}.json": text for name, text in texts.items()}
-
-    def keys(self, folder):
-        return [f"{folder}2026-12-01/run.json"]
-
-    def read_if_there(self, key):
-        return self._texts.get(key.rpartition("/")[2])
-
-    def record(self, model, key):
-        text = self.read_if_there(key)
-        return model.model_validate_json(text) if text else None
-
-
 @pytest.fixture
 def airflow(check_of, monkeypatch):
-    """An Airflow whose run ended so, and left these files."""
+    """An Airflow whose run ended so, and left these files of its own and these objects."""
 
-    def made(*, failure="", usd=0.25, on_aws=True, **texts):
+    def made(*, failure="", on_aws=True, objects=None, **texts):
         airflow = LocalAirflow(check_of(on_aws=on_aws))
-        monkeypatch.setattr(airflow, "_run", lambda *_: Run("run", usd, failure))
-        monkeypatch.setattr(airflow, "_store", lambda _: Store(**texts))
+        s3 = MemoryBucket("results", "us-east-1")
+        store = RunStore(s3, "results", "run")
+        for name, text in texts.items():
+            store.write(f"{name}.json", text)
+        for key, text in (objects or {}).items():
+            store.put(key, text)
+        monkeypatch.setattr(airflow, "_run", lambda *_: Run("run", 0.25, failure))
+        monkeypatch.setattr(airflow, "_store", partial(RunStore, s3, "results"))
         return airflow
 
     return made
@@ -64,6 +55,8 @@ def checked(*statuses):
 
 def test_an_environment_check_is_summed_up(airflow):
     assert airflow(environment=checked("ok", "ok")).environment_check().text == "2 ok"
+    local = airflow(environment=checked("ok", "not checked"), on_aws=False)
+    assert local.environment_check().text == "1 not checked, 1 ok"
 
 
 @pytest.mark.parametrize(
@@ -79,18 +72,7 @@ def test_an_environment_check_that_is_not_all_ok_fails(airflow, left, told):
         airflow(**left).environment_check()
 
 
-def test_a_local_cloud_may_leave_questions_open(airflow):
-    left = airflow(environment=checked("ok", "not checked"), on_aws=False)
-    assert left.environment_check().text == "1 not checked, 1 ok"
-
-
 PRICES = load_prices().model_copy(update={"source": AWS_SOURCE}).model_dump_json()
-
-
-def test_a_run_is_its_report_with_prices_of_aws_and_its_cost(airflow):
-    seen = airflow(report="{}", prices=PRICES).benchmark()
-    assert seen.text.endswith(f"from {AWS_SOURCE}")
-    assert seen.usd == 0.25
 
 
 @pytest.mark.parametrize(
@@ -105,33 +87,32 @@ def test_a_run_is_its_report_with_prices_of_aws_and_its_cost(airflow):
         ({"report": "{}"}, "prices.json is missing from the bucket"),
     ],
 )
-def test_any_other_run_fails_with_what_it_cost(airflow, left, told):
+def test_a_run_is_its_report_with_prices_of_aws_and_its_cost_and_any_other_fails(
+    airflow, left, told
+):
+    seen = airflow(report="{}", prices=PRICES).benchmark()
+    assert seen.text.endswith(f"from {AWS_SOURCE}")
+    assert seen.usd == 0.25
     with pytest.raises(StepError, match=told):
         airflow(**left).own_job()
 
 
-def of_own_job(kind="command", *, passed=True):
-    check = OwnersCheck(kind=kind, passed=passed)
-    return SimpleNamespace(own_job=SimpleNamespace(check=check))
+CHECKED = OwnersCheck(kind="command", passed=True)
 
 
 @pytest.mark.parametrize(
-    ("documents", "told", "ok"),
+    ("checks", "told", "ok"),
     [
-        ([of_own_job(), of_own_job()], "passed in 2 of 2 jobs", True),
-        ([of_own_job(), of_own_job(passed=False)], "passed in 1 of 2 jobs", False),
-        ([of_own_job("exit_code")], "passed in 0 of 1 job", False),
+        ([CHECKED, CHECKED], "passed in 2 of 2 jobs", True),
+        ([CHECKED, failed()], "passed in 1 of 2 jobs", False),
+        ([PASSED], "passed in 0 of 1 job", False),  # by its exit code alone
         ([], "passed in 0 of 0 jobs", False),
     ],
 )
-def test_an_own_jobs_check_passes_in_each_job(airflow, monkeypatch, documents, told, ok):
-    found = airflow(report="{}", prices=PRICES)
-    keys = [f"{number}.json" for number in range(len(documents))]
-    monkeypatch.setattr(Store, "keys", lambda *_: [*keys, "0.log"])
-    prices, left = load_prices().model_copy(update={"source": AWS_SOURCE}), iter(documents)
-    monkeypatch.setattr(
-        found, "_read", lambda model, _: prices if model is PriceTable else next(left)
-    )
+def test_an_own_jobs_check_passes_in_each_job(airflow, checks, told, ok):
+    jobs = [GPU.job(repeat=number, check=check) for number, check in enumerate(checks, 1)]
+    left = {f"raw/run/{job.job_id}.json": job.document.to_json() for job in jobs}
+    found = airflow(report="{}", prices=PRICES, objects={**left, "raw/run/0.log": "no document"})
     if ok:
         assert told in found.own_job().text
     else:
@@ -143,24 +124,27 @@ def guarded(**unread):
     report = GuardReport(
         installation="batchmark-check", region="us-east-1", looked_at=NOW, resources=(), **unread
     )
-    return report.model_dump_json()
+    return {f"{GUARD_FOLDER}2026-12-01/run.json": report.model_dump_json()}
 
 
 def test_the_guard_finds_nothing_and_reads_all(airflow):
-    assert airflow(run=guarded()).leak_guard().text == "nothing runs"
+    assert airflow(objects=guarded()).leak_guard().text == "nothing runs"
     with pytest.raises(StepError, match="instances: AccessDenied"):
-        airflow(run=guarded(unread=("instances: AccessDenied",))).leak_guard()
+        airflow(objects=guarded(unread=("instances: AccessDenied",))).leak_guard()
 
 
 @pytest.fixture
 def logs(tmp_path):
     folder = tmp_path / "airflow" / "logs" / "dag_id=environment_check"
     folder.mkdir(parents=True)
+    (folder / "attempt=1.log").write_text("fine\n")
     return folder
 
 
-def test_a_call_that_was_refused_fails_the_rights(airflow, logs):
-    (logs / "attempt=1.log").write_text("fine\nAccessDeniedException: batch:DescribeJobs\n")
+def test_a_call_that_was_refused_fails_the_rights_but_a_local_cloud_refuses_nothing(airflow, logs):
+    with pytest.raises(NotCheckedError, match="does not enforce policies"):
+        airflow(on_aws=False).rights()
+    (logs / "attempt=2.log").write_text("fine\nAccessDeniedException: batch:DescribeJobs\n")
     with pytest.raises(StepError, match="refused a call: AccessDeniedException: batch:Desc"):
         airflow().rights()
 
@@ -190,16 +174,16 @@ ACCESS_DENIED = ("AccessDeniedException", "not authorized")
 def test_calls_beyond_its_rights_have_to_be_refused(
     airflow, logs, clients, monkeypatch, answers, told
 ):
-    (logs / "attempt=1.log").write_text("fine\n")
     for what, beyond in FORBIDDEN_CALLS.items():
         answer = answers.get(what, ACCESS_DENIED)
         if answer:
             clients.refuse(beyond.service, beyond.operation, *answer)
         else:
             clients.answer(beyond.service, beyond.operation, {})
+    role = Mock()
+    role.session().client = clients
     found = airflow()
-    session = SimpleNamespace(client=clients)
-    monkeypatch.setattr(found, "_role", SimpleNamespace(session=lambda: session))
+    monkeypatch.setattr(found, "_role", role)
     if told:
         with pytest.raises(StepError, match=told):
             found.rights()
@@ -208,97 +192,53 @@ def test_calls_beyond_its_rights_have_to_be_refused(
 
 
 def test_an_answer_that_does_not_come_is_no_refusal(airflow, logs, monkeypatch):
-    (logs / "attempt=1.log").write_text("fine\n")
-
-    def gone(**_):
-        raise ConnectTimeoutError(endpoint_url="https://aws")
-
-    calls = SimpleNamespace(get_parameter=gone, put_object=gone, submit_job=gone)
-    session = SimpleNamespace(client=lambda _: calls)
+    gone = Mock(side_effect=ConnectTimeoutError(endpoint_url="https://aws"))
+    role = Mock()
+    role.session().client.return_value = Mock(get_parameter=gone, put_object=gone, submit_job=gone)
     found = airflow()
-    monkeypatch.setattr(found, "_role", SimpleNamespace(session=lambda: session))
+    monkeypatch.setattr(found, "_role", role)
     with pytest.raises(StepError, match=f"{READING}: neither allowed nor refused: Connect timeout"):
         found.rights()
 
 
-def test_a_local_cloud_refuses_nothing(airflow, logs):
-    with pytest.raises(NotCheckedError, match="does not enforce policies"):
-        airflow(on_aws=False).rights()
-
-
-class Client:
-    """An Airflow whose run has such a state at each look."""
-
-    def __init__(self, *states, gone=False):
-        self._states, self._gone = iter(states), gone
-        self.changed = []
-
-    def __call__(self, _):
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def wait_for_dag(self, _):
-        pass
-
-    unpause = wait_for_dag
-
-    def trigger(self, *_):
-        return "run"
-
-    def state(self, *_):
-        return next(self._states)
-
-    def task_instances(self, *_):
-        return []
-
-    def change(self, method, path, body):
-        if self._gone:
-            raise httpx.ConnectError("it has died")
-        self.changed.append((method, path, body))
-
-
 @pytest.fixture
 def waiting(check_of, monkeypatch):
-    """An Airflow with such a client; how often its role was renewed, and its jobs ended."""
-    seen = SimpleNamespace(renewed=0, ended=0)
+    """An Airflow whose run has such a state at each look; what was asked of what is around it."""
+    around = Mock()
+    client = around.client.return_value = MagicMock()
+    client.__enter__.return_value = client
+    client.trigger.return_value = "run"
+    client.task_instances.return_value = []
 
-    def made(client):
-        def count(what):
-            setattr(seen, what, getattr(seen, what) + 1)
-
+    def made(*states):
+        client.state.side_effect = states
         airflow = LocalAirflow(check_of())
-        role = SimpleNamespace(renew=lambda: count("renewed"))
-        monkeypatch.setattr(airflow, "_role", role)
-        airflow.__dict__["_airflow"] = None
-        airflow.__dict__["_processes"] = SimpleNamespace(check=lambda: None)
+        monkeypatch.setattr(airflow, "_role", around.role)
+        airflow.__dict__.update(_airflow=None, _processes=around.processes)
         monkeypatch.setattr(airflow, "_usd", lambda _: 0.0)
-        monkeypatch.setattr(local_airflow, "AirflowClient", client)
-        monkeypatch.setattr(local_airflow, "end_jobs", lambda _: count("ended"))
+        monkeypatch.setattr(local_airflow, "AirflowClient", around.client)
+        monkeypatch.setattr(local_airflow, "end_jobs", around.end_jobs)
         monkeypatch.setattr(check_module.time, "sleep", lambda _: None)
         return airflow
 
-    return made, seen
+    return made, around, client
 
 
 def test_the_role_is_renewed_while_a_run_is_waited_for(waiting):
-    made, seen = waiting
-    client = Client("running", "running", "success")
-    assert made(client)._run("leak_guard", {}, 60) == Run("run", 0.0, "")
-    assert seen == SimpleNamespace(renewed=3, ended=0)
-    assert client.changed == []
+    made, around, client = waiting
+    airflow = made("running", "running", "success")
+    assert airflow._run("leak_guard", {}, 60) == Run("run", 0.0, "")
+    assert around.role.renew.call_count == 3
+    around.end_jobs.assert_not_called()
+    client.change.assert_not_called()
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_a_run_that_is_waited_for_no_longer_is_ended_with_its_jobs(waiting, gone):
-    made, seen = waiting
-    client = Client("running", gone=gone)
+@pytest.mark.parametrize("died", [None, httpx.ConnectError("it has died")])
+def test_a_run_that_is_waited_for_no_longer_is_ended_with_its_jobs(waiting, died):
+    made, around, client = waiting
+    client.change.side_effect = died
     with pytest.raises(StepError, match="run run has not ended"):
-        made(client)._run("leak_guard", {}, -1)
-    assert seen.ended == 1
-    ended = ("PATCH", "/dags/leak_guard/dagRuns/run", {"state": "failed"})
-    assert client.changed == ([] if gone else [ended])
+        made("running")._run("leak_guard", {}, -1)
+    around.end_jobs.assert_called_once()
+    run = "/dags/leak_guard/dagRuns/run"
+    client.change.assert_called_once_with("PATCH", run, {"state": "failed"})

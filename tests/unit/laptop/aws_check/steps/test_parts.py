@@ -11,34 +11,25 @@ from laptop.aws_check.steps import parts
 from laptop.aws_check.steps.local_airflow import Run
 from laptop.aws_check.steps.sequence import steps_of
 from laptop.stack import STACKS
+from tests.builders import clusters
 
 ROLE = "arn:aws:iam::123456789012:role/batchmark-check-airflow"
 STACK_STEPS = {"multi_node": parts.apply_nodes, "eks": parts.apply_eks}
 
 
-@pytest.fixture
-def applied(check_of, monkeypatch):
-    """The inputs with which a stack is applied."""
+@pytest.mark.parametrize("on_aws", [True, False])
+@pytest.mark.parametrize("name", STACK_STEPS)
+def test_a_stack_is_the_checks_own(check_of, monkeypatch, name, on_aws):
     monkeypatch.setattr(parts, "init_one_at_a_time", lambda _: None)
     monkeypatch.setattr(parts.stack, "apply_by", lambda *_: Seen("applied"))
     monkeypatch.setattr(parts, "own_address", lambda: "198.51.100.7/32")
-
-    def inputs_of(name, *, on_aws):
-        check = check_of(on_aws=on_aws, parts=[parts.PARTS[name]])
-        check.copy_terraform()
-        check.pin(image_tag="cuda", cpu_image_tag="slim" if on_aws else None)
-        check.terraform.outputs = lambda: {"airflow_role_arn": ROLE}
-        STACK_STEPS[name](check)
-        (terraform,) = check.stacks
-        return json.loads((terraform.stack_dir / "check.auto.tfvars.json").read_text())
-
-    return inputs_of
-
-
-@pytest.mark.parametrize("on_aws", [True, False])
-@pytest.mark.parametrize("name", STACK_STEPS)
-def test_a_stack_is_the_checks_own(applied, name, on_aws):
-    inputs = applied(name, on_aws=on_aws)
+    check = check_of(on_aws=on_aws, parts=[parts.PARTS[name]])
+    check.copy_terraform()
+    check.pin(image_tag="cuda", cpu_image_tag="slim" if on_aws else None)
+    check.terraform.outputs = lambda: {"airflow_role_arn": ROLE}
+    STACK_STEPS[name](check)
+    (terraform,) = check.stacks
+    inputs = json.loads((terraform.stack_dir / "check.auto.tfvars.json").read_text())
     assert (inputs["name"], inputs["airflow_variables_prefix"]) == (NAME, VARIABLES)
     assert (inputs["local_cloud"], inputs["airflow_role_arns"]) == (not on_aws, [ROLE])
     declared = (STACKS / parts.PARTS[name].stack / "variables.tf").read_text()
@@ -62,11 +53,6 @@ def test_steps_of_parts_are_taken_if_they_are_asked_for(check_of):
         assert set(step.needs) <= set(names[:number])
 
 
-def test_a_local_cloud_runs_no_pods(check_of):
-    with pytest.raises(NotCheckedError, match="does not run Kubernetes"):
-        parts.run_pods(check_of(on_aws=False))
-
-
 @pytest.mark.parametrize("documents", [0, 1])
 def test_a_run_leaves_a_document(check_of, monkeypatch, documents):
     airflow = SimpleNamespace(
@@ -85,33 +71,14 @@ def test_a_run_leaves_a_document(check_of, monkeypatch, documents):
         assert error.value.usd == 0.25
 
 
-CLUSTER = {
-    "schema_version": 1,
-    "name": NAME,
-    "region": "us-east-1",
-    "cluster": "batchmark-check-gpu-sharing",
-    "node_group": "gpu",
-    "namespace": "gpu-demo",
-    "service_account": "benchmark",
-    "image": "image",
-    "target": "g4dn.xlarge-eks",
-    "instance_type": "g4dn.xlarge",
-    "gpus": 1,
-    "vcpus": 4,
-    "memory_mib": 16384,
-    "replicas_per_gpu": 2,
-    "sharing_folder": "/var/lib/batchmark/sharing",
-    "timeout_seconds": 600,
-}
-
-
 @pytest.mark.parametrize("group", ["ACTIVE", "CREATE_FAILED"])
 def test_a_cluster_and_its_node_group_are_active(check_of, clients, group):
-    parameter = {"Parameter": {"Value": json.dumps(CLUSTER)}}
+    cluster = clusters.published(name=NAME)
+    parameter = {"Parameter": {"Value": cluster.model_dump_json()}}
     clients.answer("ssm", "get_parameter", parameter, {"Name": f"{VARIABLES}/batchmark_eks"})
-    cluster = {"cluster": {"status": "ACTIVE", "version": "1.36"}}
-    clients.answer("eks", "describe_cluster", cluster, {"name": CLUSTER["cluster"]})
-    asked = {"clusterName": CLUSTER["cluster"], "nodegroupName": "gpu"}
+    active = {"cluster": {"status": "ACTIVE", "version": "1.36"}}
+    clients.answer("eks", "describe_cluster", active, {"name": cluster.cluster})
+    asked = {"clusterName": cluster.cluster, "nodegroupName": cluster.node_group}
     clients.answer("eks", "describe_nodegroup", {"nodegroup": {"status": group}}, asked)
     if group == "ACTIVE":
         assert parts.cluster_active(check_of()).text.startswith("Kubernetes 1.36: cluster ACTIVE")
@@ -138,6 +105,8 @@ def test_the_manifests_are_applied_before_pods_run(check_of, monkeypatch, failin
             parts.run_pods(check)
         return
     assert "eks_gpu_sharing_benchmark" in parts.run_pods(check).text
+    with pytest.raises(NotCheckedError, match="does not run Kubernetes"):
+        parts.run_pods(check_of(on_aws=False))
     config = ["--kubeconfig", str(check.folder / "kubeconfig")]
     assert called == [
         (["aws", "eks", "update-kubeconfig", "--name", "c", *config], ""),

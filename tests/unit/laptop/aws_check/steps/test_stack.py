@@ -1,6 +1,7 @@
 """What Terraform says, as a step sees it."""
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -75,17 +76,11 @@ def test_a_plan_tells_which_roles_the_account_lacks(plan):
 def test_an_environment_that_met_a_new_role_is_made_at_the_second_try(
     check_of, monkeypatch, failures, said
 ):
-    left = list(failures)
     waited = []
-
-    def with_inputs(*_, **__):
-        if left:
-            raise TerraformError(left.pop(0))
-        return SimpleNamespace(stdout="Apply complete! Resources: 9 added.")
-
     monkeypatch.setattr(stack.time, "sleep", waited.append)
     check = check_of()
-    check.terraform.with_inputs = with_inputs
+    applied = SimpleNamespace(stdout="Apply complete! Resources: 9 added.")
+    check.terraform.with_inputs = Mock(side_effect=[*map(TerraformError, failures), applied])
     if said:
         assert said in stack.apply(check).text
     else:
