@@ -4,11 +4,14 @@ import json
 
 import pytest
 
+from local_cloud.batch.running.docker_runtime import JOB
+from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
 from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import FOR_EVER, containers_of, start
+from tests.containers.jobs import DEAF, FOR_EVER, addresses, containers_of, run_nodes, start
 from tests.waiting import wait_for
 
+MIB = 2**20
 NOTHING = "127.0.0.1:1/nothing:here"  # a registry that refuses connections
 
 
@@ -31,6 +34,11 @@ def submit(cloud):
     return submitted
 
 
+def inspected(client, job_id):
+    (container,) = client.containers.list(filters={"label": f"{JOB}={job_id}"})
+    return container.attrs
+
+
 def test_exit_codes(cloud, submit):
     init = {"linuxParameters": {"initProcessEnabled": True}}
     programs = {"pass": 0, "raise SystemExit(3)": 3, "import os; os.kill(os.getpid(), 9)": 137}
@@ -51,6 +59,21 @@ def test_ecs_knows_a_tasks_image(cloud, submit, client):
     known = [each.rpartition("@")[2] for each in image["RepoDigests"]] or [image["Id"]]
     assert container["imageDigest"] in known
     assert "pullStartedAt" not in task
+
+
+def test_output_is_logged_line_by_line(cloud, submit):
+    program = (
+        "import sys\n"
+        "print('first', flush=True)\n"
+        "print('x' * 300_000, flush=True)\n"
+        "print('error', file=sys.stderr, flush=True)\n"
+        "print('without an end', end='')"
+    )
+    lines = cloud.output(submit(program))
+    lines.remove("error")  # the streams may overtake each other, as in AWS; no line is mixed
+    first, *parts, last = lines
+    assert (first, last) == ("first", "without an end")
+    assert [len(part) for part in parts] == [MAX_EVENT_BYTES, 300_000 - MAX_EVENT_BYTES]
 
 
 def test_environment_is_batchs_the_jobs_and_the_images(cloud, submit, client):
@@ -164,6 +187,44 @@ print("first", pathlib.Path("/proc/1/comm").read_text().strip())
     ]
 
 
+def test_limits_are_the_engines(cloud, submit, client):
+    job_id = submit(
+        FOR_EVER,
+        memory=96,
+        privileged=True,
+        linuxParameters={"maxSwap": 32, "devices": [{"hostPath": "/dev/null"}]},
+    )
+    cloud.wait_for(job_id, "RUNNING")
+    host = inspected(client, job_id)["HostConfig"]
+    assert (host["Memory"], host["CpuShares"]) == (96 * MIB, 1024)
+    assert host["MemorySwap"] in (128 * MIB, -1)  # -1: this kernel counts no swap
+    assert host["Privileged"] is True
+    assert host["NetworkMode"] == "host"
+    cloud.batch.terminate_job(jobId=job_id, reason="seen")
+    cloud.finish(job_id)
+
+
+def test_folders_of_the_engine_and_fresh_volumes(cloud, submit, tmp_path):
+    (tmp_path / "in").write_text("brought along")
+    program = """
+import pathlib
+print(pathlib.Path("/data/in").read_text())
+for folder in ("/data", "/fresh"):
+    try:
+        pathlib.Path(folder, "out").write_text("x")
+        print("written")
+    except OSError as error:
+        print(error.strerror)
+"""
+    volumes = [{"name": "data", "host": {"sourcePath": str(tmp_path)}}, {"name": "fresh"}]
+    mount_points = [
+        {"sourceVolume": "data", "containerPath": "/data", "readOnly": True},
+        {"sourceVolume": "fresh", "containerPath": "/fresh"},
+    ]
+    job_id = submit(program, volumes=volumes, mountPoints=mount_points)
+    assert cloud.output(job_id) == ["brought along", "Read-only file system", "written"]
+
+
 @pytest.mark.parametrize(
     ("program", "container", "error", "word"),
     [
@@ -178,6 +239,14 @@ def test_what_the_engine_refuses_cannot_start(cloud, submit, program, container,
     assert job["container"]["reason"].startswith(f"{error}: Error response from")
     assert word in job["container"]["reason"]
     assert "exitCode" not in job["container"]
+
+
+def test_what_ignores_sigterm_is_killed_after_its_timeout(cloud, submit):
+    timeout = {"timeout": {"attemptDurationSeconds": 1}, "retryStrategy": {"attempts": 3}}
+    job = cloud.finish(submit(DEAF, job=timeout))
+    assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
+    assert job["statusReason"] == "Job attempt duration exceeded timeout"
+    assert len(job["attempts"]) == 1
 
 
 def test_terminate_gives_the_job_time_to_clean_up_and_its_lines_come_meanwhile(
@@ -201,6 +270,25 @@ def test_terminate_gives_the_job_time_to_clean_up_and_its_lines_come_meanwhile(
     wait_for(lambda: not containers_of(client, cloud), "removal of its container")
 
 
+def test_without_a_network_nodes_have_addresses_of_the_loopback(cloud):
+    program = """
+import json, os, socket, time, urllib.request
+main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
+metadata = json.load(urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]))
+(own,) = metadata["Networks"][0]["IPv4Addresses"]
+listener = socket.create_server((own, 29400))  # the same port on every node
+if main is None:
+    print(listener.accept()[0].recv(100).decode())
+else:
+    socket.create_connection((main, 29400)).sendall(f"{own} came to {main}".encode())
+    time.sleep(600)
+"""
+    said, nodes = run_nodes(cloud, program, 2)
+    main, child = addresses(nodes)
+    assert said == [f"{child} came to {main}"]
+    assert len({main, child, "127.0.0.1"}) == 3
+
+
 def test_gpus_are_declared_where_the_engine_has_none(cloud, client):
     if "nvidia" in client.info()["Runtimes"]:
         pytest.skip("this engine has GPUs")
@@ -209,16 +297,44 @@ def test_gpus_are_declared_where_the_engine_has_none(cloud, client):
     assert cloud.output(cloud.submit(definition)) == ["0,1"]
 
 
+def test_a_job_learns_its_image_from_the_metadata_endpoint(cloud, submit, client):
+    ask = (
+        "import os, urllib.request\n"
+        "url = os.environ['ECS_CONTAINER_METADATA_URI_V4']\n"
+        "for path in ('', '/task'): print(urllib.request.urlopen(url + path).read().decode())"
+    )
+    container, task = map(json.loads, cloud.output(submit(ask)))
+    assert container["ImageID"] == client.images.get(IMAGE).id
+    assert container["Limits"] == {"CPU": 1024, "Memory": 64}
+    assert task["Containers"][0]["DockerId"] == container["DockerId"]
+    assert "PullStartedAt" not in task
+
+
+@pytest.fixture
+def faults(cloud):
+    """The control of faults; all are ended with the test."""
+    with cloud.control() as control:
+        yield control
+        control.delete("/_faults")
+
+
 @pytest.mark.parametrize("with_init", [True, False])
-def test_a_command_killed_from_outside(cloud, submit, client, with_init):
+def test_a_command_killed_from_outside(cloud, submit, client, faults, with_init):
     job_id = submit(FOR_EVER, linuxParameters={"initProcessEnabled": with_init})
     cloud.wait_for(job_id, "RUNNING")
-    with cloud.control() as faults:
-        asked = f"/_faults/jobs/{job_id}"
-        (pid,) = wait_for(lambda: faults.get(asked).json()["pids"], "process id")
-        assert kill(client, pid, IMAGE)
-        assert not kill(client, pid, IMAGE)
-        job = cloud.finish(job_id)
-        assert faults.get(asked).json()["pids"] == []
+    (pid,) = wait_for(lambda: faults.get(f"/_faults/jobs/{job_id}").json()["pids"], "process id")
+    assert kill(client, pid, IMAGE)
+    assert not kill(client, pid, IMAGE)
+    job = cloud.finish(job_id)
+    assert faults.get(f"/_faults/jobs/{job_id}").json()["pids"] == []
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", 137)
     assert "reason" not in job["container"]
+
+
+def test_a_host_may_be_lost(cloud, submit, faults):
+    faults.post(
+        "/_faults", json={"kind": "spot_interruption", "notice_seconds": 0, "shutdown_seconds": 0}
+    )
+    job = cloud.finish(submit(FOR_EVER))
+    assert job["statusReason"].startswith("Host EC2 (instance i-")
+    assert "exitCode" not in job["container"]
