@@ -1,11 +1,8 @@
 """The local cloud that the tests here share, and what they ask of it."""
 
-import json
-
 import psutil
 import pytest
 
-from batchmark.core.prices import PRICES_FILE
 from tests.clouds import running
 
 
@@ -20,18 +17,6 @@ def cloud(job_dir):
     """A pool of 4 vCPUs, 1,024 MiB and 2 GPUs that takes short limits."""
     options = ["--vcpus", "4", "--memory", "1024", "--gpus", "2", "--job-dir", str(job_dir)]
     with running(*options, "--allow-short-limits", "--stop-grace", "2") as started:
-        yield started
-
-
-@pytest.fixture(scope="session")
-def strict_cloud(tmp_path_factory):
-    """AWS's minimum limits, and the committed prices with Spot prices of one type."""
-    table = json.loads(PRICES_FILE.read_text())
-    zones = {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.75}
-    table["spot"] = {"g5.xlarge": {"zones": zones, "changed_at": "2026-11-19T08:00:00Z"}}
-    path = tmp_path_factory.mktemp("prices") / "prices.json"
-    path.write_text(json.dumps(table))
-    with running("--prices", str(path)) as started:
         yield started
 
 

@@ -1,13 +1,11 @@
 """Diagnoses of queues that really hold jobs up."""
 
-import json
 from datetime import UTC, datetime
 
 import pytest
 
 from batchmark.checks.diagnosis.diagnose import diagnose
 from laptop.aws import publish_stand_in
-from tests.waiting import wait_for
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:0.1.0"
 
@@ -43,12 +41,6 @@ def submit(cloud, queue, **needs):
 
 def set_state(cloud, environment, state):
     cloud.batch.update_compute_environment(computeEnvironment=environment, state=state)
-
-
-def test_an_idle_queue_has_no_findings(cloud, queue, find):
-    diagnosis, causes = find(job_definition=cloud.define(["true"]))
-    assert causes == []
-    assert diagnosis.job_id is None
 
 
 def test_an_invalid_environment_holds_its_jobs_until_it_is_valid(
@@ -101,32 +93,6 @@ def test_a_job_that_never_fits(cloud, queue, environment, find, needs, words):
     assert finding.certain
     assert "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT" in finding.evidence
     assert words.format(environment.rpartition("/")[2]) in finding.evidence
-
-
-def test_an_event_of_a_blocked_queue(cloud, queue, find):
-    logs, events = cloud.client("logs"), cloud.client("events")
-    group, rule = f"/aws/events/batch/{cloud.name('blocked')}", cloud.name("rule")
-    logs.create_log_group(logGroupName=group)
-    pattern = {"source": ["aws.batch"], "detail": {"jobQueue": [queue]}}
-    events.put_rule(Name=rule, EventPattern=json.dumps(pattern))
-    arn = f"arn:aws:logs:us-east-1:123456789012:log-group:{group}"
-    events.put_targets(Rule=rule, Targets=[{"Id": "1", "Arn": arn}])
-    try:
-        job_id = submit(cloud, queue, gpus=3)
-        wait_for(
-            lambda: logs.filter_log_events(
-                logGroupName=group, filterPattern='"Batch Job Queue Blocked"'
-            )["events"],
-            "event of the blocked queue",
-        )
-        cloud.batch.cancel_job(jobId=job_id, reason="seen enough")
-    finally:
-        events.remove_targets(Rule=rule, Ids=["1"])
-        events.delete_rule(Name=rule)
-    diagnosis, causes = find(events_log_group=group)
-    assert diagnosis.job_id is None
-    assert causes == ["job_does_not_fit"]
-    assert f"job {job_id} blocked the queue" in diagnosis.findings[0].evidence
 
 
 def test_an_image_that_is_missing_until_it_is_pushed(cloud, queue, find):

@@ -1,5 +1,6 @@
 """Jobs that know nothing of Batchmark, from plan to collected run, by our operator."""
 
+import httpx
 import pytest
 
 from batchmark.aws.job_description import log_location
@@ -17,7 +18,7 @@ seq 5000
 echo '{METRIC}'
 echo "BATCHMARK_METRIC speed=5"
 """
-FAILS = "exit 3"
+FAILS = "echo boom; exit 3"
 
 
 @pytest.fixture
@@ -45,6 +46,8 @@ def test_own_jobs_of_a_queue_that_others_use_leave_documents_that_are_collected(
     tells, fails = run.xcoms
     assert FAILURE_XCOM not in tells, tells[FAILURE_XCOM]
     assert "is FAILED: exit code 3" in fails[FAILURE_XCOM]
+    page = httpx.get(fails["_link_JobLogLink"])
+    assert page.text == f"Job {fails['job_id']} is FAILED, attempt 1\nboom\n"
     assert run.collected.lost == ()
     whole, speed = run.collected.jobs[0].document.measurements
     assert whole.parameters == {"size": 64}

@@ -27,7 +27,7 @@ CONTAINER = {
 }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def config(cloud):
     """An installation with one target, whose jobs share an instance of the local cloud."""
     cloud.client("s3").create_bucket(Bucket=BUCKET)
@@ -47,21 +47,11 @@ def config(cloud):
     return configured(bucket=BUCKET, targets={TARGET: shared}, log_group="/aws/batch/job")
 
 
-def followed(cloud, config, job, run_id=RUN_ID):
-    """The XComs of a planned job, as its task has run it."""
-    with reaching(cloud):
-        kwargs = operator_kwargs(config, run_id, job)
-        return follow_operator(kwargs, run_id, "gpu_sharing_benchmark")
-
-
-def planned(config, **wanted):
-    asked = {"modes": ["time_slicing"], "replicas": [REPLICAS], "task": "matmul", "axes": "size=64"}
-    return plan_sharing(config, sharing_options(asked | wanted), run_name=RUN_ID)
-
-
 def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(cloud, config):
-    (job,) = planned(config)
-    xcoms = followed(cloud, config, job)
+    asked = {"modes": ["time_slicing"], "replicas": [REPLICAS], "task": "matmul", "axes": "size=64"}
+    (job,) = plan_sharing(config, sharing_options(asked), run_name=RUN_ID)
+    with reaching(cloud):
+        xcoms = follow_operator(operator_kwargs(config, RUN_ID, job), "gpu_sharing_benchmark")
     assert FAILURE_XCOM not in xcoms, xcoms[FAILURE_XCOM]
     collected = collect(cloud, config, [job], [xcoms])
     assert collected.lost == ()
@@ -87,10 +77,3 @@ def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(clou
     )
     # Of one instance, not of each child.
     assert found.instance_seconds == pytest.approx((last - first) / 1000)
-
-
-def test_a_child_that_fails_is_named_with_its_reason(cloud, config):
-    (job,) = planned(config, task="own:missing", axes="")
-    failure = followed(cloud, config, job, "manual__of-no-workload")[FAILURE_XCOM]
-    assert f"{REPLICAS} of {REPLICAS} children failed:\n0: exit code" in failure
-    assert "unknown workload 'missing'" in failure

@@ -110,6 +110,14 @@ def test_a_fault_ends_by_itself(client, monkeypatch):
     assert client.get("/_faults").json == {"faults": []}
 
 
+def test_a_late_answer_is_delayed(client, monkeypatch):
+    slept = []
+    monkeypatch.setattr("local_cloud.fault_control.time", SimpleNamespace(sleep=slept.append))
+    begin(client, kind="late_answer", operations=["DescribeJobs"], delay_seconds=0.5)
+    assert describe_jobs(client).data == get_object(client).data == b"served"
+    assert slept == [0.5, 0.0]
+
+
 def test_a_dropped_connection_has_no_answer(client):
     begin(client, kind="outage", seconds=60, how="drop")
     closed = []

@@ -85,6 +85,13 @@ def test_a_job_above_its_environments_maximum_stays_runnable(batch):
     assert job["statusReason"].startswith("MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE")
 
 
+def test_jobs_are_described_in_the_order_asked_for_and_unknown_ones_left_out(batch, queue):
+    batch.define()
+    first, second = batch.submit(), batch.submit()
+    jobs = batch.call("DescribeJobs", jobs=[second, "no-such-job", first])["jobs"]
+    assert [job["jobId"] for job in jobs] == [second, first]
+
+
 @pytest.mark.parametrize("count", [4, 5])
 def test_jobs_are_listed_in_pages_of_which_the_last_has_no_token(batch, queue, count):
     batch.define()

@@ -11,7 +11,7 @@ from local_cloud.batch.jobs.resources import Allocation, Requirements
 from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.log_stream import LossyLogStream
 from local_cloud.batch.running.runtime import Exit, StartError
-from local_cloud.faults.kinds import LostLogLines, StopBeforeStart, UnstartedNode
+from local_cloud.faults.kinds import LostLogLines, MissingImage, StopBeforeStart, UnstartedNode
 from local_cloud.faults.under_way import UNDER_WAY, Active
 from tests.waiting import wait_for
 
@@ -120,6 +120,14 @@ def test_an_error_at_the_start_is_the_containers_reason(attempt, runtime, error,
     assert not attempt.start()
     end = attempt.wait()
     assert (end.exit_code, end.reason, end.status_reason) == (None, reason, "Task failed to start")
+
+
+def test_a_missing_image_fails_the_pull(attempt, monkeypatch):
+    fault = MissingImage(kind="missing_image", image="repository:tag")
+    monkeypatch.setitem(UNDER_WAY, "1", Active("1", fault))
+    assert not attempt.start()
+    assert attempt.wait().reason.startswith("CannotPullContainerError: ")
+    assert "repository:tag not found" in attempt.wait().reason
 
 
 def test_a_container_that_cannot_be_inspected_has_lost_its_host(attempt, runtime):

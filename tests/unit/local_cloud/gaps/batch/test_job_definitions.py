@@ -45,6 +45,11 @@ def test_retry_strategies_that_aws_refuses(batch, queue, strategy, message):
         assert message in refused
 
 
+def test_a_timeout_of_less_than_a_minute_is_refused(batch, queue):
+    for refused in both(batch, {"timeout": {"attemptDurationSeconds": 59}}):
+        assert "attemptDurationSeconds must be at least 60, not 59" in refused
+
+
 def test_five_rules_are_kept(batch):
     batch.define(retryStrategy={"attempts": 2, "evaluateOnExit": [RULE] * 5})
     (definition,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
