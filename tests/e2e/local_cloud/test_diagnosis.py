@@ -39,10 +39,6 @@ def submit(cloud, queue, **needs):
     return cloud.submit(cloud.define(["true"], **needs), queue=queue)
 
 
-def set_state(cloud, environment, state):
-    cloud.batch.update_compute_environment(computeEnvironment=environment, state=state)
-
-
 def test_an_invalid_environment_holds_its_jobs_until_it_is_valid(
     cloud, queue, environment, find, faults
 ):
@@ -60,20 +56,6 @@ def test_an_invalid_environment_holds_its_jobs_until_it_is_valid(
     assert f"is INVALID: {reason}" in finding.evidence
     assert "ACTION_REQUIRED - CE(s) associated with the job queue are invalid" in finding.evidence
     assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-
-
-def test_a_disabled_environment_holds_its_jobs_and_the_second_is_behind_the_first(
-    cloud, queue, environment, find
-):
-    set_state(cloud, environment, "DISABLED")
-    first, second = submit(cloud, queue), submit(cloud, queue)
-    diagnosis, causes = find(job=cloud.describe(second))
-    assert causes == ["environment_disabled", "behind_other_jobs"]
-    assert [finding.certain for finding in diagnosis.findings] == [True, False, False]
-    message = diagnosis.message()
-    assert f"1 RUNNABLE job(s) are ahead in the queue; the first is {first}." in message
-    set_state(cloud, environment, "ENABLED")
-    assert cloud.finish(first)["status"] == cloud.finish(second)["status"] == "SUCCEEDED"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from tests.waiting import wait_for
 SHOW = (
     "echo $AWS_BATCH_JOB_NODE_INDEX of $AWS_BATCH_JOB_NUM_NODES "
     "main $AWS_BATCH_JOB_MAIN_NODE_INDEX at [$AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS] "
-    "as $AWS_BATCH_JOB_ID"
+    "as $AWS_BATCH_JOB_ID for $WHO"
 )
 FOR_EVER = "while :; do sleep 0.05; done"
 
@@ -71,30 +71,49 @@ def exit_codes(cloud, job_id, num_nodes):
     return [node["container"].get("exitCode") for node in nodes]
 
 
-def test_every_node_gets_its_index(cloud, define_nodes, meet):
-    job_id = cloud.submit(define_nodes(f"{SHOW}; {meet(3)}", num_nodes=3, main_node=1))
+def test_every_node_gets_its_index_and_what_the_submission_overrides(cloud, define_nodes, meet):
+    definition = define_nodes(f"{SHOW}; {meet(3)}", num_nodes=2, main_node=1)
+    environment = {"environment": [{"name": "WHO", "value": "anybody"}]}
+    overrides = {"targetNodes": "0:", "containerOverrides": environment}
+    asked = {"numNodes": 3, "nodePropertyOverrides": [overrides]}
+    job_id = cloud.submit(definition, nodeOverrides=asked)
     job = cloud.finish(job_id)
     assert job["status"] == "SUCCEEDED"
     assert job["nodeProperties"]["numNodes"] == 3
     nodes = [cloud.describe(f"{job_id}#{node}") for node in range(3)]
     main = address(nodes[1])
     assert list(map(cloud.lines, nodes)) == [
-        [f"0 of 3 main 1 at [{main}] as {job_id}#0"],
-        [f"1 of 3 main 1 at [] as {job_id}#1"],
-        [f"2 of 3 main 1 at [{main}] as {job_id}#2"],
+        [f"0 of 3 main 1 at [{main}] as {job_id}#0 for anybody"],
+        [f"1 of 3 main 1 at [] as {job_id}#1 for anybody"],
+        [f"2 of 3 main 1 at [{main}] as {job_id}#2 for anybody"],
     ]
     assert nodes[1]["nodeDetails"] == {"nodeIndex": 1, "isMainNode": True}
 
 
-@pytest.mark.parametrize(("code", "status"), [(0, "SUCCEEDED"), (6, "FAILED")])
+@pytest.mark.parametrize(
+    ("end", "status", "codes"),
+    [
+        ("itself", "SUCCEEDED", [0, 143]),
+        ("killed", "FAILED", [137, 143]),
+        ("terminated", "FAILED", [143, 143]),
+    ],
+)
 def test_the_main_node_decides_and_a_child_that_runs_is_ended_with_it(
-    cloud, define_nodes, gate, running_nodes, code, status
+    cloud, define_nodes, gate, faults, running_nodes, end, status, codes
 ):
-    job_id = cloud.submit(define_nodes(f"{gate.script}; exit {code}", FOR_EVER, num_nodes=2))
+    job_id = cloud.submit(define_nodes(gate.script, FOR_EVER, num_nodes=2))
+    kill = f"/_faults/jobs/{job_id}/nodes/0/kill"
     running_nodes(job_id, 2)
-    gate.open()
+    if end == "killed":
+        faults.client.post(kill).raise_for_status()
+    elif end == "terminated":
+        cloud.batch.terminate_job(jobId=job_id, reason="stop")
+    else:
+        gate.open()
     assert cloud.finish(job_id)["status"] == status
-    assert exit_codes(cloud, job_id, 2) == [code, 143]
+    assert exit_codes(cloud, job_id, 2) == codes
+    gone = faults.client.post(kill)
+    assert (gone.status_code, f"({status}) is not running" in gone.json()["message"]) == (409, True)
 
 
 def test_a_killed_child_leaves_the_others_alone_and_neither_fails_nor_retries_the_job(
@@ -115,34 +134,6 @@ def test_a_killed_child_leaves_the_others_alone_and_neither_fails_nor_retries_th
     assert (codes[0], codes[2]) == (0, 137)
 
 
-def test_a_killed_main_node_fails_the_job_and_ends_the_others(
-    cloud, define_nodes, gate, faults, running_nodes
-):
-    job_id = cloud.submit(define_nodes(gate.script, num_nodes=2))
-    running_nodes(job_id, 2)
-    faults.client.post(f"/_faults/jobs/{job_id}/nodes/0/kill").raise_for_status()
-    assert cloud.finish(job_id)["status"] == "FAILED"
-    assert exit_codes(cloud, job_id, 2) == [137, 143]
-    gone = faults.client.post(f"/_faults/jobs/{job_id}/nodes/0/kill")
-    assert (gone.status_code, "(FAILED) is not running" in gone.json()["message"]) == (409, True)
-
-
-def test_node_overrides(cloud, define_nodes, meet):
-    script = f"echo $WHO; {meet(3)}"
-    definition = define_nodes(script, num_nodes=2)
-    environment = [{"name": "WHO", "value": "anybody"}]
-    overrides = {
-        "numNodes": 3,
-        "nodePropertyOverrides": [
-            {"targetNodes": "0:", "containerOverrides": {"environment": environment}}
-        ],
-    }
-    job_id = cloud.submit(definition, nodeOverrides=overrides)
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-    outputs = [cloud.lines(cloud.describe(f"{job_id}#{node}")) for node in range(3)]
-    assert outputs == [["anybody"]] * 3
-
-
 def test_nodes_get_their_resources_together_or_not_at_all(cloud, define_nodes, gate, meet):
     blocker = cloud.submit(cloud.define(["sh", "-c", gate.script], gpus=1))
     cloud.wait_for(blocker, "RUNNING")
@@ -153,11 +144,3 @@ def test_nodes_get_their_resources_together_or_not_at_all(cloud, define_nodes, g
     assert cloud.finish(job_id)["status"] == "SUCCEEDED"
     gpus = [cloud.lines(cloud.describe(f"{job_id}#{node}"))[0] for node in range(2)]
     assert sorted(gpus) == ["0", "1"]
-
-
-def test_terminate_ends_all_nodes(cloud, define_nodes, gate, running_nodes):
-    job_id = cloud.submit(define_nodes(gate.script, num_nodes=2))
-    running_nodes(job_id, 2)
-    cloud.batch.terminate_job(jobId=job_id, reason="stop")
-    assert cloud.finish(job_id)["statusReason"] == "stop"
-    assert exit_codes(cloud, job_id, 2) == [143, 143]

@@ -133,7 +133,7 @@ def test_calls_of_each_protocol_are_recorded(
 def test_a_service_that_botocore_names_otherwise_has_its_name_in_iam(client, new_calls):
     quotas = client("service-quotas")
     with pytest.raises(quotas.exceptions.ClientError):
-        quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-1216C47A")
+        quotas.get_service_quota(ServiceCode="ec2", QuotaCode="none")
     client("resourcegroupstaggingapi").get_resources()
     assert [(call["service"], call["operation"]) for call in new_calls()] == [
         ("servicequotas", "GetServiceQuota"),

@@ -49,7 +49,7 @@ def test_a_policy_for_tls_alone_lets_local_http_through_and_any_other_denial_den
         assert bucket.get_bucket_policy(Bucket="bucket")["Policy"] == policy
         if condition:
             bucket.put_object(Bucket="bucket", Key="key", Body=b"body")
-    with pytest.raises(ClientError, match="AccessDenied"):
+    with pytest.raises(ClientError, match="Forbidden"):
         bucket.put_object(Bucket="bucket", Key="key", Body=b"body")
 
 

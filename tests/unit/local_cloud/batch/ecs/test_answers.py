@@ -82,6 +82,11 @@ def test_the_task_of_a_job_that_has_ended_is_remembered_for_an_hour(batch, monke
     batch.finish(batch.job_id)
     task = running_task(batch)
     assert (task["lastStatus"], task["stopCode"]) == ("STOPPED", "EssentialContainerExited")
+    job = batch.describe(batch.job_id)
+    assert [task["startedAt"], task["stoppedAt"]] == [
+        job["startedAt"] / 1000,
+        job["stoppedAt"] / 1000,
+    ]
     assert task["stoppedReason"] == "Essential container in task exited"
     assert task["containers"][0]["exitCode"] == 0
     monkeypatch.setattr(tasks, "STOPPED_SECONDS", -1.0)
@@ -123,6 +128,9 @@ def test_the_instance_of_an_environment(batch):
     assert instance["registeredAt"] == job.attempts[0].created_at / 1000
     (found,) = answers.all_instances(ec2_backends[ACCOUNT][REGION])
     assert found.ec2_id == instance["ec2InstanceId"]
+    for ec2_id, arns in ((found.ec2_id, [arn]), ("i-0123456789abcdef0", [])):
+        listed = described(batch, "ListContainerInstances", filter=f"ec2InstanceId == {ec2_id}")
+        assert listed["containerInstanceArns"] == arns
 
 
 def test_the_instance_stays_for_the_next_job(batch):
@@ -135,15 +143,6 @@ def test_the_instance_stays_for_the_next_job(batch):
     (instance,) = answer["containerInstances"]
     assert instance["registeredAt"] < batch.describe(again)["createdAt"] / 1000
     assert instance["runningTasksCount"] == 0
-
-
-def test_instances_are_found_by_their_ec2_id(batch):
-    arn = container(batch)["containerInstanceArn"]
-    (found,) = answers.all_instances(ec2_backends[ACCOUNT][REGION])
-    for ec2_id, arns in ((found.ec2_id, [arn]), ("i-0123456789abcdef0", [])):
-        wanted = f"ec2InstanceId == {ec2_id}"
-        listed = described(batch, "ListContainerInstances", filter=wanted)
-        assert listed["containerInstanceArns"] == arns
 
 
 @pytest.mark.parametrize(

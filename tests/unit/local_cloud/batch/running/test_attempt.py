@@ -130,14 +130,6 @@ def test_a_missing_image_fails_the_pull(attempt, monkeypatch):
     assert "repository:tag not found" in attempt.wait().reason
 
 
-def test_a_container_that_cannot_be_inspected_has_lost_its_host(attempt, runtime):
-    runtime.error = TimeoutError("the engine does not answer")
-    assert not attempt.resume()
-    end = attempt.wait()
-    assert end.exit_code is None
-    assert end.status_reason.startswith("Host EC2 (instance i-")
-
-
 def left_over(runtime, *, started_at):
     """A container that an earlier server started and that has ended with code 3."""
     return SimpleNamespace(
@@ -164,9 +156,12 @@ def test_an_attempt_that_had_not_started_is_started(attempt, runtime):
     assert attempt.record.started_at == 1
 
 
-@pytest.mark.parametrize("left", [(), (0,)])
-def test_an_attempt_whose_containers_are_gone_has_lost_its_host(runtime, left):
+@pytest.mark.parametrize(
+    ("left", "error"), [((), None), ((0,), None), ((0, 1), TimeoutError("no answer of the engine"))]
+)
+def test_an_attempt_whose_containers_are_gone_or_not_told_has_lost_its_host(runtime, left, error):
     runtime.left = {node: left_over(runtime, started_at=7) for node in left}
+    runtime.error = error
     record = new_attempt(runtime, nodes=2).record
     record.started_at = 7
     attempt = new_attempt(runtime, nodes=2, record=record)

@@ -92,10 +92,6 @@ def test_the_rest_of_a_long_log_is_waited_for_while_it_comes(hangs, told, caplog
     assert [message.rpartition(": ")[2] for message in caplog.messages] == told
 
 
-def test_no_output_is_no_line():
-    assert copied(Engine([], 0)) == []
-
-
 LONG = b"a" * 16_384
 
 

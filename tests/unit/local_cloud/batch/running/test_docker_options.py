@@ -1,7 +1,7 @@
 """Container properties as Docker's options."""
 
 import pytest
-from docker.models.containers import ContainerCollection
+from docker.models.containers import _create_container_args
 from docker.types import DeviceRequest, Ulimit
 
 from local_cloud.batch.jobs.container import merge
@@ -144,25 +144,7 @@ def test_gpus_are_requested_by_their_ids_where_the_engine_has_any():
     assert "device_requests" not in options(engine_has_gpus=True)
 
 
-class RecordingEngine:
-    """Records what docker-py would send to an engine."""
-
-    _version = "1.45"
-
-    def __init__(self):
-        self.sent = None
-        self.api = self
-
-    def create_container(self, **fields):
-        self.sent = fields
-        return {"Id": "new"}
-
-    def inspect_container(self, _):
-        return {"Id": "new"}
-
-
 def test_docker_py_accepts_all_options():
-    engine = RecordingEngine()
     properties = {
         "command": ["true"],
         "linuxParameters": {
@@ -178,11 +160,10 @@ def test_docker_py_accepts_all_options():
         "readonlyRootFilesystem": True,
         "user": "1",
     }
-    ContainerCollection(engine).create(
-        "image", **options(properties, gpu_ids=("0",), engine_has_gpus=True)
-    )
-    host = engine.sent["host_config"]
+    given = options(properties, gpu_ids=("0",), engine_has_gpus=True)
+    sent = _create_container_args({"image": "image", "version": "1.45", **given})
+    host = sent["host_config"]
     assert (host["Memory"], host["MemorySwap"]) == (512 * MIB, 513 * MIB)
     assert host["Binds"] == ["/data:/in:ro"]
     assert host["Devices"][0]["PathOnHost"] == "/dev/fuse"
-    assert engine.sent["command"] == ["true"]
+    assert sent["command"] == ["true"]

@@ -33,23 +33,19 @@ def take(machine, needed=REPLICA, where=None, reserved=None):
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "is_one"),
     [
-        {"type": "SPOT"},
-        {"allocationStrategy": "BEST_FIT_PROGRESSIVE"},
-        {"instanceTypes": ["g4dn.2xlarge", "g5.2xlarge"]},
-        {"instanceTypes": ["optimal"]},
-        {"maxvCpus": 16},
-        {"maxvCpus": 7},
+        *(({}, True), ({"maxvCpus": 15}, True), ({"allocationStrategy": None}, True)),
+        ({"type": "SPOT"}, False),
+        ({"allocationStrategy": "BEST_FIT_PROGRESSIVE"}, False),
+        ({"instanceTypes": ["g4dn.2xlarge", "g5.2xlarge"]}, False),
+        ({"instanceTypes": ["optimal"]}, False),
+        *(({"maxvCpus": 16}, False), ({"maxvCpus": 7}, False)),
     ],
 )
-def test_environments_of_several_instances_or_none(changes):
-    assert only_instance(environment(**changes)) is None
-
-
-@pytest.mark.parametrize("changes", [{}, {"maxvCpus": 15}, {"allocationStrategy": None}])
-def test_environments_of_one_instance(changes):
-    assert only_instance(environment(**changes)) == Requirements(8, 32768, 1)
+def test_environments_of_one_instance(changes, is_one):
+    size = Requirements(8, 32768, 1)
+    assert only_instance(environment(**changes)) == (size if is_one else None)
 
 
 def test_as_many_jobs_as_the_instance_has_vcpus_share_its_gpu(machine):
