@@ -5,9 +5,6 @@ from datetime import UTC, datetime
 import pytest
 
 from batchmark.checks.diagnosis.diagnose import diagnose
-from laptop.aws import publish_stand_in
-
-IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/{}:0.1.0"
 
 
 @pytest.fixture
@@ -75,17 +72,3 @@ def test_a_job_that_never_fits(cloud, queue, environment, find, needs, words):
     assert finding.certain
     assert "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT" in finding.evidence
     assert words.format(environment.rpartition("/")[2]) in finding.evidence
-
-
-def test_an_image_that_is_missing_until_it_is_pushed(cloud, queue, find):
-    ecr, repository = cloud.client("ecr"), cloud.name("repository")
-    image = IMAGE.format(repository)
-    definition = cloud.define(["true"], container={"image": image})
-    for step in (lambda: None, lambda: ecr.create_repository(repositoryName=repository)):
-        step()
-        diagnosis, causes = find(job_definition=definition)
-        assert causes == ["image_missing"]
-        assert diagnosis.findings[0].certain
-        assert diagnosis.findings[0].evidence == f"Image {image} is not in ECR."
-    publish_stand_in(ecr, image)
-    assert find(job_definition=definition)[1] == []

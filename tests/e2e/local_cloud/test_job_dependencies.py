@@ -5,17 +5,19 @@ import itertools
 STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
 
 
-def test_a_job_waits_for_those_it_depends_on(cloud, gate):
-    first = cloud.shell(gate.script)
+def test_a_job_waits_for_those_it_depends_on_and_for_whole_arrays(cloud, gate):
+    script = f"[ $AWS_BATCH_JOB_ARRAY_INDEX = 0 ] || {{ {gate.script}; }}"
+    array = cloud.shell(script, arrayProperties={"size": 2})
     second = cloud.shell("true")
-    third = cloud.shell("true", dependsOn=[{"jobId": first}, {"jobId": second}])
-    cloud.finish(second)
+    third = cloud.shell("true", dependsOn=[{"jobId": array}, {"jobId": second}])
+    for each in (f"{array}:0", second):
+        cloud.finish(each)
     assert cloud.describe(third)["status"] == "PENDING"
     gate.open()
     job = cloud.finish(third)
     assert job["status"] == "SUCCEEDED"
-    assert job["startedAt"] >= cloud.describe(first)["stoppedAt"]
-    assert job["dependsOn"] == [{"jobId": first}, {"jobId": second}]
+    assert job["startedAt"] >= cloud.describe(array)["stoppedAt"]
+    assert job["dependsOn"] == [{"jobId": array}, {"jobId": second}]
 
 
 def test_a_failure_fails_the_whole_chain(cloud, gate):
@@ -73,13 +75,3 @@ def test_sequential_children_run_one_after_the_other_and_none_after_a_failure(cl
         assert earlier["stoppedAt"] <= later["startedAt"]
     assert [child["statusReason"] for child in children[3:]] == ["Dependent Job failed"] * 2
     assert job["arrayProperties"]["statusSummary"]["SUCCEEDED"] == 2
-
-
-def test_a_job_can_wait_for_a_whole_array(cloud, gate):
-    script = f"[ $AWS_BATCH_JOB_ARRAY_INDEX = 0 ] || {{ {gate.script}; }}"
-    array = cloud.shell(script, arrayProperties={"size": 2})
-    after = cloud.shell("true", dependsOn=[{"jobId": array}])
-    cloud.finish(f"{array}:0")
-    assert cloud.describe(after)["status"] == "PENDING"
-    gate.open()
-    assert cloud.finish(after)["status"] == "SUCCEEDED"

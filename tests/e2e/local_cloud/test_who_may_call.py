@@ -32,18 +32,9 @@ def test_a_job_calls_with_what_it_is_given(cloud):
     assert cloud.output(cloud.submit(cloud.define(["python", "-c", program]))) == ["123456789012"]
 
 
-@pytest.mark.parametrize(
-    ("path", "headers"),
-    [
-        ("/", {"Host": "rebound.example"}),
-        ("/cloudformation_us-east-1/?Action=ListStacks", LINK),
-        ("/cloudformation_us-east-1/?Action=ListStacks", {}),
-        ("/moto-api/recorder/start-recording", {}),
-        ("/_faults", {}),
-    ],
-)
-def test_a_page_reads_and_changes_nothing(http, path, headers):
-    answer = http.get(path, headers=headers)
+@pytest.mark.parametrize("headers", [{"Host": "rebound.example"}, LINK, {}])
+def test_a_page_reads_and_changes_nothing(http, headers):
+    answer = http.get("/cloudformation_us-east-1/?Action=ListStacks", headers=headers)
     assert answer.status_code == 403
     assert "The local cloud " in answer.text
 

@@ -25,6 +25,14 @@ def batch():
 
 
 @pytest.fixture
+def queue(batch):
+    """A queue with an environment, and a definition for its jobs."""
+    batch.environment()
+    batch.define()
+    return batch.queue()
+
+
+@pytest.fixture
 def logs_on_disk(monkeypatch):
     """moto's logs as the server has them."""
     for owner, name, ours in logs.PATCHES:

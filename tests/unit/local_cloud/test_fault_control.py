@@ -57,13 +57,11 @@ def test_a_share_of_calls_is_throttled_depending_on_the_seed(client):
     assert outcomes(2) == expected(2) != expected(1)
 
 
-def test_other_services_are_not_affected(client):
-    begin(client, kind="throttle", share=1, services=["batch"])
+def test_services_operations_and_resources_narrow_a_fault(client):
+    throttle = begin(client, kind="throttle", share=1, services=["batch"])
     assert describe_jobs(client).status_code == 429
     assert get_object(client).data == b"served"
-
-
-def test_operations_and_resources_narrow_a_fault(client):
+    client.delete(f"/_faults/{throttle}")
     begin(client, kind="outage", seconds=60, operations=["SubmitJob"])
     assert describe_jobs(client).status_code == 200
     assert client.post("/v1/submitjob", json={}, headers=signed()).status_code == 503
@@ -128,7 +126,7 @@ def test_a_dropped_connection_has_no_answer(client):
     assert len(closed) == 1
 
 
-def test_faults_under_way_are_shown_with_their_strikes(client):
+def test_faults_under_way_are_shown_with_their_strikes_until_they_are_deleted(client):
     first = begin(client, kind="throttle", share=1, services=["batch"])
     begin(client, kind="missing_image", image="repository:tag")
     describe_jobs(client)
@@ -137,13 +135,8 @@ def test_faults_under_way_are_shown_with_their_strikes(client):
     assert (throttle["id"], throttle["kind"], throttle["strikes"]) == (first, "throttle", 2)
     assert throttle["remaining_seconds"] is None
     assert (image["kind"], image["image"]) == ("missing_image", "repository:tag")
-
-
-def test_a_deleted_fault_is_over(client):
-    begin(client, kind="missing_image", image="repository:tag")
     assert client.delete("/_faults").status_code == 204
     assert UNDER_WAY == {}
-    assert client.delete("/_faults/1").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -185,11 +178,15 @@ def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monk
     assert client.get("/_faults").json == {"faults": []}
 
 
-def test_a_node_of_no_job_cannot_be_killed(client):
-    assert client.post("/_faults/jobs/none/nodes/0/kill").status_code == 404
-    assert client.post("/_faults/jobs/none/nodes/main/kill").status_code == 405
-
-
-def test_unknown_paths_and_methods_are_refused(client):
-    assert client.put("/_faults").status_code == 405
-    assert client.get("/_faults/jobs/none").status_code == 404
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/jobs/none/nodes/0/kill", 404),
+        ("POST", "/jobs/none/nodes/main/kill", 405),
+        ("GET", "/jobs/none", 404),
+        ("DELETE", "/1", 404),
+        ("PUT", "", 405),
+    ],
+)
+def test_what_is_not_there_is_refused(client, method, path, status):
+    assert client.open(f"/_faults{path}", method=method).status_code == status

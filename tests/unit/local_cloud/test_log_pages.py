@@ -35,10 +35,7 @@ def test_a_log_is_sent_in_parts_however_long_its_lines_are(logs_on_disk):
     assert max(map(len, parts)) < 4 * 2**20
 
 
-def test_a_job_without_a_log_has_a_page_and_no_job_none(batch):
-    batch.environment()
-    batch.queue()
-    batch.define()
+def test_a_job_without_a_log_has_a_page_and_no_job_none(batch, queue):
     pages = Client(LogPages(Response("served")))
     waits = batch.submit(dependsOn=[{"jobId": batch.submit()}])
     found = pages.get(f"/local-cloud/jobs/{waits}/log")

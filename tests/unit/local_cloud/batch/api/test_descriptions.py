@@ -7,12 +7,6 @@ import pytest
 from tests.stand_ins.local_batch import requirements
 
 
-@pytest.fixture
-def queue(batch):
-    batch.environment()
-    return batch.queue()
-
-
 def container(batch, job_id):
     return batch.describe(job_id)["container"]
 
@@ -39,7 +33,6 @@ def test_a_job_stops_when_its_last_attempt_does(batch, queue, monkeypatch):
     ticks = itertools.count(1)
     for module in ("jobs.job", "running.attempt"):
         monkeypatch.setattr(f"local_cloud.batch.{module}.now_milliseconds", lambda: next(ticks))
-    batch.define()
     job = batch.finish(batch.submit())
     (attempt,) = job["attempts"]
     assert job["status"] == "SUCCEEDED"
@@ -47,7 +40,6 @@ def test_a_job_stops_when_its_last_attempt_does(batch, queue, monkeypatch):
 
 
 def test_a_child_of_an_array_has_an_index_and_its_parent_the_size(batch, queue):
-    batch.define()
     parent = batch.submit(arrayProperties={"size": 3})
     assert batch.describe(parent)["arrayProperties"]["size"] == 3
     assert batch.describe(f"{parent}:2")["arrayProperties"] == {"index": 2}
@@ -86,7 +78,6 @@ def test_a_job_above_its_environments_maximum_stays_runnable(batch):
 
 
 def test_jobs_are_described_in_the_order_asked_for_and_unknown_ones_left_out(batch, queue):
-    batch.define()
     first, second = batch.submit(), batch.submit()
     jobs = batch.call("DescribeJobs", jobs=[second, "no-such-job", first])["jobs"]
     assert [job["jobId"] for job in jobs] == [second, first]
@@ -94,7 +85,6 @@ def test_jobs_are_described_in_the_order_asked_for_and_unknown_ones_left_out(bat
 
 @pytest.mark.parametrize("count", [4, 5])
 def test_jobs_are_listed_in_pages_of_which_the_last_has_no_token(batch, queue, count):
-    batch.define()
     ids = [batch.submit() for _ in range(count)]
     for job_id in ids:
         batch.finish(job_id)

@@ -8,11 +8,7 @@ OTHER = {"targetNodes": "1:", "containerOverrides": {}}
 JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
 
 
-@pytest.fixture(autouse=True)
-def queue(batch):
-    batch.environment()
-    batch.queue()
-    batch.define()
+pytestmark = pytest.mark.usefixtures("queue")
 
 
 @pytest.mark.parametrize(

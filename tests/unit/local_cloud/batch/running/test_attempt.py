@@ -37,13 +37,20 @@ class SlowRuntime:
         if self.error is not None:
             raise self.error
         self.launches.append(launch)
+        return self.container(started_at=1)
+
+    def container(self, *, started_at, wait=None):
         return SimpleNamespace(
-            started_at=1,
+            started_at=started_at,
             address=None,
             ask_to_stop=self.asked.set,
             kill=self.ended.set,
-            wait=self.wait,
+            wait=wait or self.wait,
         )
+
+    def left_over(self, started_at):
+        """A container that an earlier server started and that has ended with code 3."""
+        return self.container(started_at=started_at, wait=lambda: Exit(3))
 
     def adopt(self, launch):
         if self.error is not None:
@@ -130,18 +137,8 @@ def test_a_missing_image_fails_the_pull(attempt, monkeypatch):
     assert "repository:tag not found" in attempt.wait().reason
 
 
-def left_over(runtime, *, started_at):
-    """A container that an earlier server started and that has ended with code 3."""
-    return SimpleNamespace(
-        started_at=started_at,
-        ask_to_stop=runtime.asked.set,
-        kill=runtime.ended.set,
-        wait=lambda: Exit(3),
-    )
-
-
 def test_containers_of_an_earlier_server_are_adopted(runtime):
-    runtime.left = {0: left_over(runtime, started_at=7), 1: left_over(runtime, started_at=8)}
+    runtime.left = {0: runtime.left_over(7), 1: runtime.left_over(8)}
     attempt = new_attempt(runtime, nodes=2)
     assert attempt.resume()
     assert attempt.record.started_at == 7
@@ -160,7 +157,7 @@ def test_an_attempt_that_had_not_started_is_started(attempt, runtime):
     ("left", "error"), [((), None), ((0,), None), ((0, 1), TimeoutError("no answer of the engine"))]
 )
 def test_an_attempt_whose_containers_are_gone_or_not_told_has_lost_its_host(runtime, left, error):
-    runtime.left = {node: left_over(runtime, started_at=7) for node in left}
+    runtime.left = {node: runtime.left_over(7) for node in left}
     runtime.error = error
     record = new_attempt(runtime, nodes=2).record
     record.started_at = 7

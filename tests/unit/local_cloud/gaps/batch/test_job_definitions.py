@@ -9,13 +9,6 @@ from tests.unit.local_cloud.conftest import of_nodes
 RULE = {"onExitCode": "1", "action": "RETRY"}
 
 
-@pytest.fixture
-def queue(batch):
-    batch.environment()
-    batch.define()
-    batch.queue()
-
-
 def both(batch, fields, overrides=None):
     """The refusals of a definition and a submission with these fields."""
     container = {"image": "image", "vcpus": 1, "memory": 4, **(overrides or {})}
@@ -67,7 +60,12 @@ def test_a_new_revision_inherits_nothing(batch):
 
 def test_batchs_own_variables_are_reserved(batch, queue):
     mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
-    for refused in both(batch, {}, mine):
+    override = {"targetNodes": "0:", "containerOverrides": mine}
+    for refused in (
+        *both(batch, {}, mine),
+        batch.refusal("RegisterJobDefinition", **of_nodes(mine)),
+        batch.refused_submission(nodeOverrides={"nodePropertyOverrides": [override]}),
+    ):
         assert "can't start with the reserved prefix AWS_BATCH: AWS_BATCH_MINE" in refused
 
 
@@ -76,14 +74,6 @@ def test_node_properties_are_described(batch):
     batch.call("RegisterJobDefinition", **asked)
     (described,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
     assert described["nodeProperties"] == asked["nodeProperties"]
-
-
-def test_nodes_variables_are_checked_too(batch, queue):
-    mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
-    assert "AWS_BATCH_MINE" in batch.refusal("RegisterJobDefinition", **of_nodes(mine))
-    override = {"targetNodes": "0:", "containerOverrides": mine}
-    overrides = {"nodePropertyOverrides": [override]}
-    assert "AWS_BATCH_MINE" in batch.refused_submission(nodeOverrides=overrides)
 
 
 def test_a_containers_ipc_mode_is_no_field_of_batch(batch):
