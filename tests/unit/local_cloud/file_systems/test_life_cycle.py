@@ -1,6 +1,6 @@
 """File systems from CREATING to their end, and their folders."""
 
-from local_cloud.file_systems.models import used_backends
+from local_cloud.file_systems import models
 
 
 def test_it_is_available_after_a_while(account):
@@ -34,7 +34,7 @@ def test_it_goes_without_anybody_asking(account):
     made = account.available()
     account.fsx.delete_file_system(FileSystemId=made)
     account.wait()
-    for backend in used_backends():
+    for backend in models.used_backends():
         backend.settle()  # what its timer does
     assert not account.folder(made).exists()
 
@@ -69,6 +69,20 @@ def test_a_deletion_may_be_slow(account, trouble):
     assert account.lifecycle(made) == "DELETING"
     account.wait(1)
     assert account.fsx.describe_file_systems()["FileSystems"] == []
+
+
+def test_what_a_fault_covers_is_filled_again_when_room_was_made(account, trouble, monkeypatch):
+    filled = []
+    monkeypatch.setattr(
+        models, "make_full", lambda folder, free_mib: filled.append((folder.name, free_mib))
+    )
+    made, _other, _creating = account.available(), account.available(), account.create()
+    trouble("file_system_full", file_system=made, free_mib=3)
+    models.fill_all()
+    models.make_room()
+    monkeypatch.setattr(models.FileSystemsBackend.folders, "is_full", lambda _: True)
+    models.fill_all()
+    assert filled == [(made, 3)] * 2
 
 
 def test_operations_and_fields_that_are_missing_are_named(account, refused):

@@ -4,6 +4,7 @@ import pytest
 
 from local_cloud.faults.kinds import InvalidEnvironment, NoCapacity
 from local_cloud.faults.under_way import UNDER_WAY, Active
+from tests.stand_ins.local_batch import requirements
 from tests.unit.local_cloud.conftest import of_nodes
 
 
@@ -23,6 +24,23 @@ def test_a_job_goes_to_the_next_environment_of_its_queue(batch, monkeypatch, fau
     monkeypatch.setitem(UNDER_WAY, "1", Active("1", fault))
     job = batch.scheduler_job(batch.submit())
     assert job.attempts[0].compute_environment == "second"
+
+
+def test_jobs_wait_as_long_as_all_environments_are_invalid(batch, queue, monkeypatch):
+    fault = InvalidEnvironment(kind="invalid_environment", compute_environment="*", reason="why")
+    blocker = batch.submit(containerOverrides={"resourceRequirements": requirements(VCPU=4)})
+    waiting = batch.submit("waiting")
+    with monkeypatch.context() as faulty:
+        faulty.setitem(UNDER_WAY, "1", Active("1", fault))
+        batch.scheduler.environments_changed()
+        (environment,) = batch.call("DescribeComputeEnvironments")["computeEnvironments"]
+        assert (environment["status"], environment["statusReason"]) == ("INVALID", "why")
+        batch.finish(blocker)
+        job = batch.describe(waiting)
+        assert job["status"] == "RUNNABLE"
+        assert job["statusReason"].startswith("ACTION_REQUIRED - CE(s) associated with the job")
+    batch.scheduler.environments_changed()
+    assert batch.finish(waiting)["status"] == "SUCCEEDED"
 
 
 @pytest.mark.parametrize("kind", ["SPOT", "FARGATE"])
