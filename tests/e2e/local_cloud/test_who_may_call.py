@@ -27,11 +27,6 @@ def test_another_user_calls_and_resets_nothing(cloud, http):
     assert cloud.batch.describe_job_queues(jobQueues=[cloud.queue])["jobQueues"]
 
 
-def test_a_job_calls_with_what_it_is_given(cloud):
-    program = "import boto3; print(boto3.client('sts').get_caller_identity()['Account'])"
-    assert cloud.output(cloud.submit(cloud.define(["python", "-c", program]))) == ["123456789012"]
-
-
 @pytest.mark.parametrize("headers", [{"Host": "rebound.example"}, LINK, {}])
 def test_a_page_reads_and_changes_nothing(http, headers):
     answer = http.get("/cloudformation_us-east-1/?Action=ListStacks", headers=headers)

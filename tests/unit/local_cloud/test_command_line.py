@@ -32,13 +32,10 @@ from tests.paths import ROOT
         (["--job-network", "n"], "--job-network requires --jobs containers"),
         (["--jobs", "containers", "--job-network", "n"], "--job-network requires --job-endpoint"),
         (
-            ["--job-endpoint", "local-cloud:5000"],
-            "'local-cloud:5000' is not a URL of the form http://HOST:PORT",
+            ["--job-endpoint", "cloud:5000"],
+            "'cloud:5000' is not a URL of the form http://HOST:PORT",
         ),
-        (
-            ["--job-endpoint", "http://h:1/path"],
-            "'http://h:1/path' is not a URL of the form http://HOST:PORT",
-        ),
+        (["--job-endpoint", "http://h:1/p"], "'http://h:1/p' is not a URL of the form http://HO"),
         (["--credentials", "/no/such/folder/file"], "is not a file path in an existing folder"),
         (["--credentials", "f", "--any-credentials"], "set only one of them"),
         (["--no-such-option"], "--no-such-option"),

@@ -26,30 +26,24 @@ def test_file_systems_that_exist(account, deployment, capacity, lustre, version)
         ({"deployment": "SCRATCH_3"}, "lustreConfiguration.deploymentType", "BadRequest"),
         ({"SubnetIds": [NO_SUBNET]}, f"{NO_SUBNET} does not exist", "InvalidNetworkSettings"),
         ({"SecurityGroupIds": [f"sg-{'0' * 17}"]}, "does not exist", "InvalidNetworkSettings"),
+        *(
+            (changes, f"The local cloud does not support {missing}", "BadRequest")
+            for changes, missing in (
+                ({"lustre": {"ImportPath": "s3://images"}}, "ImportPath"),
+                ({"lustre": {"EfaEnabled": True}}, "EfaEnabled"),
+                ({"FileSystemType": "OPENZFS"}, "OPENZFS, only LUSTRE"),
+                ({"NetworkType": "DUAL"}, "NetworkType"),
+                ({"StorageType": "HDD"}, "HDD, only SSD"),
+                ({"deployment": "SCRATCH_1"}, "SCRATCH_1"),
+                ({"LustreConfiguration": {}}, "SCRATCH_1"),
+            )
+        ),
     ],
 )
-def test_requests_that_fsx_refuses(account, refused, changes, message, code):
+def test_requests_that_are_refused(account, refused, changes, message, code):
     request = account.request(**changes)
     assert refused(message, account.fsx.create_file_system, **request) == code
     assert account.fsx.describe_file_systems()["FileSystems"] == []
-
-
-@pytest.mark.parametrize(
-    ("changes", "missing"),
-    [
-        ({"lustre": {"ImportPath": "s3://images"}}, "ImportPath"),
-        ({"lustre": {"EfaEnabled": True}}, "EfaEnabled"),
-        ({"FileSystemType": "OPENZFS"}, "OPENZFS, only LUSTRE"),
-        ({"NetworkType": "DUAL"}, "NetworkType"),
-        ({"StorageType": "HDD"}, "HDD, only SSD"),
-        ({"deployment": "SCRATCH_1"}, "SCRATCH_1"),
-        ({"LustreConfiguration": {}}, "SCRATCH_1"),
-    ],
-)
-def test_what_is_missing_is_named(account, refused, changes, missing):
-    request = account.request(**changes)
-    message = f"The local cloud does not support {missing}"
-    assert refused(message, account.fsx.create_file_system, **request) == "BadRequest"
 
 
 def test_security_groups_let_lustre_in(account, refused):

@@ -87,11 +87,10 @@ def test_other_user_data_mounts_nothing(environment, user_data):
     assert hosts.mount(environment(user_data)) is None
 
 
-def test_without_a_template_nothing_is_mounted():
+def test_nothing_is_mounted_without_a_template_or_where_the_parameter_says_none(
+    environment, parameter
+):
     assert hosts.mount(SimpleNamespace(compute_resources={})) is None
-
-
-def test_none_is_an_ordinary_folder(environment, parameter):
     parameter("none")
     assert hosts.mount(environment(SCRIPT)) is None
 

@@ -12,7 +12,7 @@ def container(batch, job_id):
 
 
 def test_old_resource_fields_are_described_as_such(batch, queue):
-    batch.define(container={"image": "image", "vcpus": 2, "memory": 8})
+    batch.define(container={"vcpus": 2, "memory": 8, "resourceRequirements": []})
     described = container(batch, batch.submit())
     assert (described["vcpus"], described["memory"]) == (2, 8)
     assert described["resourceRequirements"] == []
@@ -22,7 +22,7 @@ def test_old_resource_fields_are_described_as_such(batch, queue):
 
 def test_of_both_kinds_of_field_each_is_described_where_it_was(batch, queue):
     needs = requirements(GPU=1, VCPU=3)
-    batch.define(container={"image": "image", "memory": 8, "resourceRequirements": needs})
+    batch.define(container={"memory": 8, "resourceRequirements": needs})
     described = container(batch, batch.submit())
     assert described["memory"] == 8
     assert "vcpus" not in described
@@ -55,7 +55,7 @@ def test_a_child_of_an_array_has_an_index_and_its_parent_the_size(batch, queue):
 def test_a_job_that_fits_nowhere_says_how_the_pool_is_made_large_enough(
     batch, queue, needs, options
 ):
-    batch.define(container={"image": "image", "resourceRequirements": requirements(**needs)})
+    batch.define(needs=needs)
     stuck = batch.submit()
     job = batch.describe(stuck)
     assert job["status"] == "RUNNABLE"
@@ -71,7 +71,7 @@ def test_a_job_that_fits_nowhere_says_how_the_pool_is_made_large_enough(
 def test_a_job_above_its_environments_maximum_stays_runnable(batch):
     batch.environment(maxvCpus=2)
     batch.queue()
-    batch.define(vcpus=3)
+    batch.define(needs={"VCPU": 3})
     job = batch.describe(batch.submit())
     assert job["status"] == "RUNNABLE"
     assert job["statusReason"].startswith("MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE")

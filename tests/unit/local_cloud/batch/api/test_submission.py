@@ -21,9 +21,13 @@ pytestmark = pytest.mark.usefixtures("queue")
         ({"jobName": "-starts-badly"}, "valid pattern"),
         ({"jobName": "has spaces"}, "valid pattern"),
         ({"jobName": "x" * 129}, "valid pattern"),
+        *(
+            ({"arrayProperties": {"size": size}}, f"between 2 and 10000, not {size}")
+            for size in (0, 1, 10_001)
+        ),
     ],
 )
-def test_names_that_are_refused(batch, change, message):
+def test_names_and_sizes_that_are_refused(batch, change, message):
     assert message in batch.refusal("SubmitJob", **JOB | change)
 
 

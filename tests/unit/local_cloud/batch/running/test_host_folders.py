@@ -24,9 +24,7 @@ def launch(environment, *mounts, compute_environment="shared", node=None, file_s
         "image": "image",
         "environment": [{"name": name, "value": value} for name, value in environment.items()],
         "volumes": [
-            {"name": str(number), "host": {"sourcePath": source}}
-            if source
-            else {"name": str(number)}
+            {"name": str(number), "host": {"sourcePath": source} if source else {}}
             for number, (source, _) in enumerate(mounts)
         ],
         "mountPoints": [

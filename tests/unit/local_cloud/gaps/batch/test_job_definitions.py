@@ -86,8 +86,7 @@ def test_a_containers_ipc_mode_is_no_field_of_batch(batch):
 def test_an_ecs_task_definition_stands_for_each_revision(batch):
     volume = {"name": "data", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}
     for memory in (4, 8):
-        container = {"image": "image", "vcpus": 2, "memory": memory, "volumes": [volume]}
-        batch.define(container=container)
+        batch.define(container={"volumes": [volume]}, needs={"VCPU": 2, "MEMORY": memory})
     tasks = ecs_backends[ACCOUNT][REGION].task_definitions["definition"]
     (container,) = tasks[2].container_definitions
     assert (container["image"], container["cpu"], container["memory"]) == ("image", 2048, 8)
