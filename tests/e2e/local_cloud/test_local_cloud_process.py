@@ -83,27 +83,17 @@ def test_a_signal_that_another_thread_gets_ends_the_server():
         assert cloud.process.wait(DEADLINE_SECONDS) == 0
 
 
-def stuck_server(stderr):
+@pytest.mark.parametrize("somebody_listens", [True, False])
+def test_sigterm_ends_a_server_that_is_stuck(somebody_listens):
+    listening, writing = os.pipe()
     name = "tests.stand_ins.stuck_local_cloud"
-    process = Fork(name, ["--port", "0"], folder=ROOT, env=os.environ, stderr=stderr)
-    ready(process)
-    return process
-
-
-def test_sigterm_ends_a_server_that_is_stuck(tmp_path):
-    with (tmp_path / "errors").open("w+") as errors:
-        process = stuck_server(errors)
+    with os.fdopen(listening) as said:
+        with os.fdopen(writing, "w") as stderr:
+            process = Fork(name, ["--port", "0"], folder=ROOT, env=os.environ, stderr=stderr)
+            ready(process)
+        if not somebody_listens:
+            said.close()
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_SECONDS) == 1
-        process.stdout.close()
-        assert "in serve" in (tmp_path / "errors").read_text()
-
-
-def test_a_server_that_is_stuck_ends_though_nobody_listens():
-    listening, writing = os.pipe()
-    with os.fdopen(writing, "w") as stderr:
-        process = stuck_server(stderr)
-    os.close(listening)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(DEADLINE_SECONDS) == 1
+        assert not somebody_listens or "in serve" in said.read()
     process.stdout.close()

@@ -47,12 +47,16 @@ def test_the_root_can_be_linked_and_names_that_are_no_paths_stay_away(account, f
     assert sorted(path.name for path in account.folder(file_system).iterdir()) == ["a", "empty"]
 
 
-def test_without_an_import_the_folder_is_empty(account, file_system):
+def test_without_an_import_the_folder_is_empty_and_goes_with_its_file_system(account, file_system):
     account.bucket(a="1")
     account.associate(file_system)
     account.wait()
     assert account.association(file_system)["Lifecycle"] == "AVAILABLE"
     assert list((account.folder(file_system) / "images").iterdir()) == []
+    account.fsx.delete_file_system(FileSystemId=file_system)
+    assert account.association(file_system)["Lifecycle"] == "DELETING"
+    account.wait()
+    assert account.fsx.describe_data_repository_associations()["Associations"] == []
 
 
 def test_a_bucket_that_is_gone_fails_the_import(account, file_system):
@@ -98,16 +102,6 @@ def test_an_import_is_a_task_and_during_it_nothing_is_deleted(account, file_syst
     account.wait()
     account.fsx.describe_file_systems()
     assert account.fsx.describe_data_repository_tasks()["DataRepositoryTasks"] == []
-
-
-def test_it_goes_with_its_file_system(account, file_system):
-    account.bucket()
-    account.associate(file_system)
-    account.wait()
-    account.fsx.delete_file_system(FileSystemId=file_system)
-    assert account.association(file_system)["Lifecycle"] == "DELETING"
-    account.wait()
-    assert account.fsx.describe_data_repository_associations()["Associations"] == []
 
 
 @pytest.mark.parametrize(

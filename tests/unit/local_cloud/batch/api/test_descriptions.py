@@ -12,7 +12,9 @@ def container(batch, job_id):
 
 
 def test_old_resource_fields_are_described_as_such(batch, queue):
-    batch.define(container={"vcpus": 2, "memory": 8, "resourceRequirements": []})
+    old = {"image": "image", "vcpus": 2, "memory": 8}
+    named = {"jobDefinitionName": "definition", "type": "container"}
+    batch.call("RegisterJobDefinition", **named, containerProperties=old)
     described = container(batch, batch.submit())
     assert (described["vcpus"], described["memory"]) == (2, 8)
     assert described["resourceRequirements"] == []

@@ -221,24 +221,28 @@ def test_each_node_has_an_address_and_the_children_know_the_main_nodes(runtime):
     assert new_attempt(runtime).record.nodes[0].address is None
 
 
-def test_a_child_that_cannot_start_does_not_end_the_job(runtime):
+@pytest.mark.parametrize(
+    ("code", "reason"), [(None, "CannotPullContainerError: manifest unknown"), (9, None)]
+)
+def test_a_child_that_cannot_start_or_fails_does_not_end_the_job(runtime, code, reason):
     attempt = new_attempt(runtime, nodes=2)
     start = runtime.start
 
     def start_main_only(launch):
-        if launch.node == 1:
+        if launch.node == 0:
+            return start(launch)
+        if code is None:
             raise StartError("CannotPullContainerError", "manifest unknown")
-        return start(launch)
+        return runtime.container(started_at=1, wait=lambda: Exit(code))
 
     runtime.start = start_main_only
     runtime.let.set()
     assert attempt.start()
     main, child = attempt.record.nodes
-    wait_for(lambda: child.reason, "reason of the child", every=0.002)
+    wait_for(lambda: child.reason or 1 in attempt._containers, "start of the child", every=0.002)
     runtime.ended.set()
     assert attempt.wait().exit_code == 137
-    assert (main.exit_code, child.exit_code) == (137, None)
-    assert child.reason == "CannotPullContainerError: manifest unknown"
+    assert (main.exit_code, child.exit_code, child.reason) == (137, code, reason)
 
 
 def test_no_child_starts_once_the_main_node_has_ended(runtime, monkeypatch):

@@ -17,7 +17,7 @@ def options(properties=None, *, gpu_ids=(), engine_has_gpus=False, vcpus="2", me
     return create_options(container, gpu_ids, engine_has_gpus=engine_has_gpus)
 
 
-def test_defaults():
+def test_defaults_with_the_images_own_command():
     given = options()
     assert given == {
         "mem_limit": 512 * MIB,
@@ -33,11 +33,6 @@ def test_defaults():
         "log_config": {"Type": "json-file", "Config": {}},
         "use_config_proxy": False,
     }
-
-
-def test_without_a_command_the_images_own_runs():
-    assert "command" not in options()
-    assert options({"command": ["echo", "it"]})["command"] == ["echo", "it"]
 
 
 @pytest.mark.parametrize(("vcpus", "shares"), [("1", 1024), ("0.25", 256), ("0.001", 2)])

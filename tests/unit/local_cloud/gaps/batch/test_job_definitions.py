@@ -43,14 +43,11 @@ def test_a_timeout_of_less_than_a_minute_is_refused(batch, queue):
         assert "attemptDurationSeconds must be at least 60, not 59" in refused
 
 
-def test_five_rules_are_kept(batch):
-    batch.define(retryStrategy={"attempts": 2, "evaluateOnExit": [RULE] * 5})
-    (definition,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
-    assert len(definition["retryStrategy"]["evaluateOnExit"]) == 5
-
-
-def test_a_new_revision_inherits_nothing(batch):
-    batch.define(parameters={"size": "1"}, retryStrategy={"attempts": 3}, propagateTags=True)
+def test_five_rules_are_kept_and_a_new_revision_inherits_nothing(batch):
+    strategy = {"attempts": 2, "evaluateOnExit": [RULE] * 5}
+    batch.define(parameters={"size": "1"}, retryStrategy=strategy, propagateTags=True)
+    (first,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
+    assert len(first["retryStrategy"]["evaluateOnExit"]) == 5
     second = batch.define()
     (described,) = batch.call("DescribeJobDefinitions", jobDefinitions=[second])["jobDefinitions"]
     assert (described["revision"], described["parameters"]) == (2, {})
