@@ -71,15 +71,9 @@ def rule(cloud):
         events.delete_rule(Name=name)
 
 
-def to_topic(inbox):
-    return {
-        "Arn": inbox.topic,
-        "InputTransformer": {"InputPathsMap": PATHS, "InputTemplate": TEMPLATE},
-    }
-
-
 def test_only_a_failed_job_leads_to_a_message(cloud, queue, inbox, rule):
-    rule(event_pattern("job_failed", queue), to_topic(inbox))
+    as_text = {"InputPathsMap": PATHS, "InputTemplate": TEMPLATE}
+    rule(event_pattern("job_failed", queue), {"Arn": inbox.topic, "InputTransformer": as_text})
     cloud.finish(cloud.shell("exit 0", queue=queue, jobName="good"))
     elsewhere = cloud.finish(cloud.shell("exit 5", jobName="elsewhere"))
     failed = cloud.finish(cloud.shell("exit 5", queue=queue, jobName="bad"))

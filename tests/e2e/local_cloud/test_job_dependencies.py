@@ -2,6 +2,8 @@
 
 import itertools
 
+import pytest
+
 STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
 
 
@@ -47,24 +49,6 @@ def test_array_job_fails_with_a_child_after_all_have_ended(cloud, gate):
     assert job["arrayProperties"]["statusSummary"] == dict.fromkeys(STATUSES, 0) | ended
 
 
-def test_terminating_an_array_job_ends_its_children(cloud, gate):
-    parent = cloud.shell(gate.script, arrayProperties={"size": 6})
-    cloud.wait_for(f"{parent}:0", "RUNNING")
-    cloud.batch.terminate_job(jobId=parent, reason="enough")
-    job = cloud.finish(parent)
-    assert (job["status"], job["statusReason"]) == ("FAILED", "enough")
-    assert job["arrayProperties"]["statusSummary"]["FAILED"] == 6
-
-
-def test_cancelling_an_array_job_ends_what_has_not_started(cloud, gate):
-    parent = cloud.shell(gate.script, arrayProperties={"size": 6})
-    cloud.wait_for(f"{parent}:3", "RUNNING")
-    cloud.batch.cancel_job(jobId=parent, reason="enough")
-    gate.open()
-    summary = cloud.finish(parent)["arrayProperties"]["statusSummary"]
-    assert (summary["SUCCEEDED"], summary["FAILED"]) == (4, 2)
-
-
 def test_sequential_children_run_one_after_the_other_and_none_after_a_failure(cloud):
     script = "[ $AWS_BATCH_JOB_ARRAY_INDEX -lt 2 ]"
     parent = cloud.shell(script, arrayProperties={"size": 5}, dependsOn=[{"type": "SEQUENTIAL"}])
@@ -75,3 +59,18 @@ def test_sequential_children_run_one_after_the_other_and_none_after_a_failure(cl
         assert earlier["stoppedAt"] <= later["startedAt"]
     assert [child["statusReason"] for child in children[3:]] == ["Dependent Job failed"] * 2
     assert job["arrayProperties"]["statusSummary"]["SUCCEEDED"] == 2
+
+
+@pytest.mark.parametrize(("end", "left"), [("terminate_job", 0), ("cancel_job", 4)])
+def test_an_array_job_ends_with_its_children_or_with_those_that_have_not_started(
+    cloud, gate, end, left
+):
+    parent = cloud.shell(gate.script, arrayProperties={"size": 6})
+    cloud.wait_for(f"{parent}:3", "RUNNING")
+    getattr(cloud.batch, end)(jobId=parent, reason="enough")
+    if left:
+        gate.open()
+    job = cloud.finish(parent)
+    assert job["status"] == "FAILED"
+    summary = job["arrayProperties"]["statusSummary"]
+    assert (summary["SUCCEEDED"], summary["FAILED"]) == (left, 6 - left)

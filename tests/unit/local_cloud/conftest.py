@@ -10,6 +10,8 @@ import pytest
 from botocore.config import Config
 from werkzeug.serving import make_server
 
+from local_cloud.faults.kinds import FAULT
+from local_cloud.faults.under_way import UNDER_WAY, Active
 from local_cloud.gaps import log_events, logs
 from local_cloud.server import QuietRequestHandler
 from local_cloud.settings import Settings
@@ -30,6 +32,19 @@ def queue(batch):
     batch.environment()
     batch.define()
     return batch.queue()
+
+
+@pytest.fixture
+def begin():
+    """Begins a fault; all are over with the test."""
+
+    def begun(kind, **fields):
+        fault = FAULT.validate_python({"kind": kind, **fields})
+        active = UNDER_WAY[str(len(UNDER_WAY))] = Active(str(len(UNDER_WAY)), fault)
+        return active
+
+    yield begun
+    UNDER_WAY.clear()
 
 
 @pytest.fixture

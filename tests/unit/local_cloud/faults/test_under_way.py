@@ -3,19 +3,8 @@
 import pytest
 
 from local_cloud.faults.kinds import FAULT, FileSystemDeletionRefused, UnstartedNode
-from local_cloud.faults.under_way import UNDER_WAY, Active, strike
+from local_cloud.faults.under_way import strike
 from local_cloud.gaps.service_quotas import NAMES, quota
-
-
-@pytest.fixture
-def begin():
-    def begun(kind, **fields):
-        fault = FAULT.validate_python({"kind": kind, **fields})
-        active = UNDER_WAY[str(len(UNDER_WAY))] = Active(str(len(UNDER_WAY)), fault)
-        return active
-
-    yield begun
-    UNDER_WAY.clear()
 
 
 def test_a_fault_strikes_so_often_and_so_many(begin):

@@ -74,9 +74,9 @@ def test_a_bucket_that_is_gone_fails_the_import(account, file_system):
     assert account.association(file_system)["Lifecycle"] == "AVAILABLE"
 
 
-def test_a_fault_of_s3(account, file_system, trouble):
+def test_a_fault_of_s3(account, file_system, begin):
     account.bucket(a="1")
-    trouble("association_misconfigured", reason="access denied")
+    begin("association_misconfigured", reason="access denied")
     account.associate(file_system, **ALL)
     account.wait()
     found = account.association(file_system)

@@ -39,8 +39,8 @@ def test_it_goes_without_anybody_asking(account):
     assert not account.folder(made).exists()
 
 
-def test_a_creation_may_fail_and_can_be_deleted(account, trouble):
-    trouble("file_system_creation_fails", reason="no capacity")
+def test_a_creation_may_fail_and_can_be_deleted(account, begin):
+    begin("file_system_creation_fails", reason="no capacity")
     made = account.create()
     assert account.lifecycle(made) == "CREATING"
     account.wait()
@@ -52,18 +52,18 @@ def test_a_creation_may_fail_and_can_be_deleted(account, trouble):
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_a_deletion_may_be_refused_once(account, trouble, refused):
+def test_a_deletion_may_be_refused_once(account, begin, refused):
     made, other = account.available(), account.available()
-    trouble("file_system_deletion_refused", file_system=made, times=1)
+    begin("file_system_deletion_refused", file_system=made, times=1)
     account.fsx.delete_file_system(FileSystemId=other)
     code = refused("data repository task", account.fsx.delete_file_system, FileSystemId=made)
     assert (code, account.lifecycle(made)) == ("BadRequest", "AVAILABLE")
     assert account.fsx.delete_file_system(FileSystemId=made)["Lifecycle"] == "DELETING"
 
 
-def test_a_deletion_may_be_slow(account, trouble):
+def test_a_deletion_may_be_slow(account, begin):
     made = account.available()
-    trouble("file_system_deletion_slow", delay_seconds=1000.0)
+    begin("file_system_deletion_slow", delay_seconds=1000.0)
     account.fsx.delete_file_system(FileSystemId=made)
     account.wait(1299)
     assert account.lifecycle(made) == "DELETING"
@@ -71,13 +71,13 @@ def test_a_deletion_may_be_slow(account, trouble):
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_what_a_fault_covers_is_filled_again_when_room_was_made(account, trouble, monkeypatch):
+def test_what_a_fault_covers_is_filled_again_when_room_was_made(account, begin, monkeypatch):
     filled = []
     monkeypatch.setattr(
         models, "make_full", lambda folder, free_mib: filled.append((folder.name, free_mib))
     )
     made, _other, _creating = account.available(), account.available(), account.create()
-    trouble("file_system_full", file_system=made, free_mib=3)
+    begin("file_system_full", file_system=made, free_mib=3)
     models.fill_all()
     models.make_room()
     monkeypatch.setattr(models.FileSystemsBackend.folders, "is_full", lambda _: True)

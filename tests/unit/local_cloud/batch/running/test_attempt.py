@@ -11,8 +11,6 @@ from local_cloud.batch.jobs.resources import Allocation, Requirements
 from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.log_stream import LossyLogStream
 from local_cloud.batch.running.runtime import Exit, StartError
-from local_cloud.faults.kinds import LostLogLines, MissingImage, StopBeforeStart, UnstartedNode
-from local_cloud.faults.under_way import UNDER_WAY, Active
 from tests.waiting import wait_for
 
 GRACE_SECONDS = 0.05
@@ -129,9 +127,8 @@ def test_an_error_at_the_start_is_the_containers_reason(attempt, runtime, error,
     assert (end.exit_code, end.reason, end.status_reason) == (None, reason, "Task failed to start")
 
 
-def test_a_missing_image_fails_the_pull(attempt, monkeypatch):
-    fault = MissingImage(kind="missing_image", image="repository:tag")
-    monkeypatch.setitem(UNDER_WAY, "1", Active("1", fault))
+def test_a_missing_image_fails_the_pull(attempt, begin):
+    begin("missing_image", image="repository:tag")
     assert not attempt.start()
     assert attempt.wait().reason.startswith("CannotPullContainerError: ")
     assert "repository:tag not found" in attempt.wait().reason
@@ -254,45 +251,41 @@ def test_no_child_starts_once_the_main_node_has_ended(runtime, monkeypatch):
     assert len(runtime.launches) == 1
 
 
-def test_a_fault_keeps_one_child_from_starting(runtime, monkeypatch):
+def test_a_fault_keeps_one_child_from_starting(runtime, begin):
     faults = [
-        Active(job_name, UnstartedNode(kind="unstarted_node", job_name=job_name, node=node))
+        begin("unstarted_node", job_name=job_name, node=node)
         for job_name, node in (("na*", 1), ("other", 2), ("*", 0))
     ]
-    for fault in faults:
-        monkeypatch.setitem(UNDER_WAY, fault.id, fault)
     attempt = new_attempt(runtime, nodes=3)
     assert started(attempt, runtime, 2) == [0, 2]
     wait_for(lambda: [fault.strikes for fault in faults] == [1, 0, 0], "strike", every=0.002)
 
 
 @pytest.fixture
-def struck(runtime, monkeypatch):
+def struck(runtime, begin):
     """An attempt that has ended, under faults of which the other one covers other jobs."""
 
-    def of(fault_of, **fields):
-        for name in ("other", "na*"):
-            fault = Active(name, fault_of(job_name=name, **fields))
-            monkeypatch.setitem(UNDER_WAY, name, fault)
+    def of(kind, **fields):
+        faults = [begin(kind, job_name=name, **fields) for name in ("other", "na*")]
         attempt = new_attempt(runtime)
         started(attempt, runtime, 1)
         runtime.ended.set()
         attempt.wait()
-        assert [UNDER_WAY[name].strikes for name in ("other", "na*")] == [0, 1]
+        assert [fault.strikes for fault in faults] == [0, 1]
         return attempt
 
     return of
 
 
 def test_a_fault_drops_lines_of_its_log(struck, runtime):
-    struck(LostLogLines, kind="lost_log_lines", first=3, last=2)
+    struck("lost_log_lines", first=3, last=2)
     (launch,) = runtime.launches
     assert isinstance(launch.log_stream, LossyLogStream)
     assert (launch.log_stream.first, launch.log_stream.last) == (3, 2)
 
 
 def test_a_fault_describes_its_stop_before_its_start(struck):
-    attempt = struck(StopBeforeStart, kind="stop_before_start", early_seconds=2.5)
+    attempt = struck("stop_before_start", early_seconds=2.5)
     assert attempt.record.stopped_at - attempt.record.started_at == -2500
 
 

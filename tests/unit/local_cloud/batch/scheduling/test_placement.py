@@ -2,43 +2,35 @@
 
 import pytest
 
-from local_cloud.faults.kinds import InvalidEnvironment, NoCapacity
-from local_cloud.faults.under_way import UNDER_WAY, Active
+from local_cloud.faults.under_way import UNDER_WAY
 from tests.stand_ins.local_batch import requirements
 from tests.unit.local_cloud.conftest import of_nodes
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        InvalidEnvironment(kind="invalid_environment", compute_environment="first"),
-        NoCapacity(kind="no_capacity", compute_environment="first"),
-    ],
-)
-def test_a_job_goes_to_the_next_environment_of_its_queue(batch, monkeypatch, fault):
+@pytest.mark.parametrize("kind", ["invalid_environment", "no_capacity"])
+def test_a_job_goes_to_the_next_environment_of_its_queue(batch, begin, kind):
     for name in ("first", "second"):
         batch.environment(name)
     order = [{"order": n, "computeEnvironment": name} for n, name in enumerate(("first", "second"))]
     batch.queue(computeEnvironmentOrder=order)
     batch.define()
-    monkeypatch.setitem(UNDER_WAY, "1", Active("1", fault))
+    begin(kind, compute_environment="first")
     job = batch.scheduler_job(batch.submit())
     assert job.attempts[0].compute_environment == "second"
 
 
-def test_jobs_wait_as_long_as_all_environments_are_invalid(batch, queue, monkeypatch):
-    fault = InvalidEnvironment(kind="invalid_environment", compute_environment="*", reason="why")
+def test_jobs_wait_as_long_as_all_environments_are_invalid(batch, queue, begin):
     blocker = batch.submit(containerOverrides={"resourceRequirements": requirements(VCPU=4)})
     waiting = batch.submit("waiting")
-    with monkeypatch.context() as faulty:
-        faulty.setitem(UNDER_WAY, "1", Active("1", fault))
-        batch.scheduler.environments_changed()
-        (environment,) = batch.call("DescribeComputeEnvironments")["computeEnvironments"]
-        assert (environment["status"], environment["statusReason"]) == ("INVALID", "why")
-        batch.finish(blocker)
-        job = batch.describe(waiting)
-        assert job["status"] == "RUNNABLE"
-        assert job["statusReason"].startswith("ACTION_REQUIRED - CE(s) associated with the job")
+    begin("invalid_environment", compute_environment="*", reason="why")
+    batch.scheduler.environments_changed()
+    (environment,) = batch.call("DescribeComputeEnvironments")["computeEnvironments"]
+    assert (environment["status"], environment["statusReason"]) == ("INVALID", "why")
+    batch.finish(blocker)
+    job = batch.describe(waiting)
+    assert job["status"] == "RUNNABLE"
+    assert job["statusReason"].startswith("ACTION_REQUIRED - CE(s) associated with the job")
+    UNDER_WAY.clear()
     batch.scheduler.environments_changed()
     assert batch.finish(waiting)["status"] == "SUCCEEDED"
 
