@@ -1,4 +1,4 @@
-"""What submit_job refuses."""
+"""What submit_job refuses, and which definition it takes."""
 
 import pytest
 
@@ -29,6 +29,15 @@ pytestmark = pytest.mark.usefixtures("queue")
 )
 def test_names_and_sizes_that_are_refused(batch, change, message):
     assert message in batch.refusal("SubmitJob", **JOB | change)
+
+
+def test_a_definition_without_revision_is_the_latest_active_one(batch):
+    arns = [batch.define() for _ in range(2)]
+    batch.call("DeregisterJobDefinition", jobDefinition=arns[1])
+    latest = arns[0].rpartition(":")[0]
+    for named, revision in (("definition", 2), (latest, 2), ("definition:1", 1)):
+        job = batch.describe(batch.submit(definition=named))
+        assert job["jobDefinition"] == f"{latest}:{revision}"
 
 
 def test_a_disabled_queue_takes_no_jobs(batch):

@@ -1,20 +1,4 @@
-"""Which revision of its definition a job is of, and which jobs list_jobs finds."""
-
-
-def test_a_definition_without_revision_is_the_latest_active_one(cloud):
-    name = cloud.name("definition")
-    arns = [
-        cloud.batch.register_job_definition(
-            jobDefinitionName=name,
-            type="container",
-            containerProperties=cloud.container(["echo", word]),
-        )["jobDefinitionArn"]
-        for word in ("one", "two", "three")
-    ]
-    cloud.batch.deregister_job_definition(jobDefinition=arns[2])
-    assert cloud.output(cloud.submit(name)) == ["two"]
-    assert cloud.output(cloud.submit(arns[0].rpartition(":")[0])) == ["two"]
-    assert cloud.output(cloud.submit(f"{name}:1")) == ["one"]
+"""Which jobs list_jobs finds."""
 
 
 def test_jobs_are_listed_by_status_and_by_filter_newest_first(cloud, gate):
