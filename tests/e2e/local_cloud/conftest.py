@@ -1,5 +1,7 @@
 """The local cloud that the tests here share, and what they ask of it."""
 
+from types import SimpleNamespace
+
 import psutil
 import pytest
 
@@ -48,23 +50,16 @@ def faults(cloud):
         client.delete("/_faults")
 
 
-class Gate:
-    """A file that jobs wait for: they hold their resources until the test opens it."""
-
-    def __init__(self, path):
-        self.path = path
-        self.script = f"until [ -e '{path}' ]; do sleep 0.02; done"
-
-    def open(self):
-        self.path.touch()
-
-
 @pytest.fixture
 def gate(tmp_path):
-    """Opened at the test's end in any case, so that no job stays behind."""
-    made = Gate(tmp_path / "open")
-    yield made
-    made.open()
+    """A file that jobs wait for: they hold their resources until the test opens it.
+
+    Opened at the test's end in any case, so that no job stays behind.
+    """
+    path = tmp_path / "open"
+    script = f"until [ -e '{path}' ]; do sleep 0.02; done"
+    yield SimpleNamespace(path=path, script=script, open=path.touch)
+    path.touch()
 
 
 @pytest.fixture(autouse=True)

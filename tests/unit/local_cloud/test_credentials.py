@@ -68,15 +68,12 @@ def settings(path):
     return replace(SETTINGS, secret="the secret", credentials=path)
 
 
-def test_a_job_gets_the_secret_and_no_log_does(settings):
+def test_a_job_gets_the_secret_and_no_log_does_and_that_none_is_checked_is_said(settings):
     assert aws(LAUNCH, settings)["AWS_SECRET_ACCESS_KEY"] == "the secret"
     assert "the secret" not in repr(settings)
     assert how_to_call(settings) == (
         f"to use it, export AWS_SHARED_CREDENTIALS_FILE={settings.credentials}"
     )
-
-
-def test_what_checks_no_signatures_says_so(settings):
     unchecked = replace(settings, secret=None, credentials=None)
     assert how_to_call(unchecked).startswith(
         "any credentials are accepted, so every user of this machine"

@@ -92,16 +92,10 @@ def test_expired_credentials_have_the_error_of_each_service(client):
 
 def test_a_fault_ends_by_itself(client, monkeypatch):
     began = []
-    monkeypatch.setattr(
-        "local_cloud.fault_control.threading.Timer",
-        lambda seconds, ring, arguments: (
-            began.append((seconds, ring, arguments))
-            or SimpleNamespace(start=lambda: None, cancel=lambda: None)
-        ),
-    )
+    monkeypatch.setattr("local_cloud.fault_control.later", lambda *call: began.append(call))
     begin(client, kind="outage", seconds=30)
     assert describe_jobs(client).status_code == 503
-    ((seconds, ring, arguments),) = began
+    ((seconds, ring, *arguments),) = began
     assert seconds == 30
     ring(*arguments)
     assert describe_jobs(client).status_code == 200
