@@ -173,7 +173,7 @@ class LocalBatch:
     def refused_submission(self, **fields):
         """The message that refuses a job with these fields."""
         request = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
-        return self.refusal("SubmitJob", **request, **fields)
+        return self.refusal("SubmitJob", **request | fields)
 
     def wait_for_starts(self, number):
         wait_for(lambda: len(self.containers.started) >= number, f"{number} starts", every=0.002)

@@ -7,6 +7,11 @@ import pytest
 
 from tests.clouds import running
 
+SPOT_RULES = [
+    {"onStatusReason": "Host EC2*", "action": "RETRY"},
+    {"onReason": "*", "action": "EXIT"},
+]
+
 
 @pytest.fixture(scope="session")
 def job_dir(tmp_path_factory):
@@ -22,17 +27,12 @@ def cloud(job_dir):
         yield started
 
 
-@pytest.fixture
-def is_running():
+def is_running(pid):
     """Whether a process id stands for a live process."""
-
-    def check(pid):
-        try:
-            return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
-
-    return check
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture

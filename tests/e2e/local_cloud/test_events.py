@@ -42,17 +42,6 @@ class Inbox:
 
 
 @pytest.fixture
-def inbox(cloud):
-    return Inbox(cloud)
-
-
-@pytest.fixture
-def queue(cloud):
-    """A job queue for one test, whose rules match no other test's jobs."""
-    return cloud.create_queue()
-
-
-@pytest.fixture
 def rule(cloud):
     """Makes rules with one target; deletes them after the test."""
     events = cloud.client("events")
@@ -71,7 +60,8 @@ def rule(cloud):
         events.delete_rule(Name=name)
 
 
-def test_only_a_failed_job_leads_to_a_message(cloud, queue, inbox, rule):
+def test_only_a_failed_job_leads_to_a_message(cloud, rule):
+    queue, inbox = cloud.create_queue(), Inbox(cloud)
     as_text = {"InputPathsMap": PATHS, "InputTemplate": TEMPLATE}
     rule(event_pattern("job_failed", queue), {"Arn": inbox.topic, "InputTransformer": as_text})
     cloud.finish(cloud.shell("exit 0", queue=queue, jobName="good"))
@@ -89,7 +79,8 @@ def test_only_a_failed_job_leads_to_a_message(cloud, queue, inbox, rule):
     assert elsewhere["status"] == "FAILED"
 
 
-def test_each_state_is_logged_as_aws_sends_it(cloud, queue, rule):
+def test_each_state_is_logged_as_aws_sends_it(cloud, rule):
+    queue = cloud.create_queue()
     logs, group = cloud.client("logs"), f"/aws/events/batch/{cloud.name('states')}"
     logs.create_log_group(logGroupName=group)
     arn = f"arn:aws:logs:us-east-1:123456789012:log-group:{group}"
@@ -117,7 +108,8 @@ def test_each_state_is_logged_as_aws_sends_it(cloud, queue, rule):
     assert last["detail"] == job
 
 
-def test_a_blocked_queue_leads_to_a_message(cloud, queue, inbox, rule):
+def test_a_blocked_queue_leads_to_a_message(cloud, rule):
+    queue, inbox = cloud.create_queue(), Inbox(cloud)
     rule(event_pattern("queue_blocked", queue), {"Arn": inbox.topic})
     stuck = cloud.submit(cloud.define(["true"], gpus=9), queue=queue)
     event = json.loads(inbox.until(stuck)[0])
@@ -128,8 +120,9 @@ def test_a_blocked_queue_leads_to_a_message(cloud, queue, inbox, rule):
     assert event["detail"]["statusReason"].startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")
 
 
-def test_a_disabled_rule_and_a_broken_target_do_not_affect_others(cloud, queue, inbox, rule):
+def test_a_disabled_rule_and_a_broken_target_do_not_affect_others(cloud, rule):
     """The last target's type is left to moto."""
+    queue, inbox = cloud.create_queue(), Inbox(cloud)
     pattern = event_pattern("job_failed", queue)
     disabled = rule(pattern, {"Arn": inbox.topic, "Input": "of the disabled rule"})
     cloud.client("events").disable_rule(Name=disabled)

@@ -9,6 +9,7 @@ from batchmark.runs.own_jobs.wrapper import container_overrides
 from tests.builders.files import program
 from tests.builders.watched_jobs import plan
 from tests.clouds import running
+from tests.e2e.local_cloud.conftest import is_running
 from tests.waiting import wait_for
 
 
@@ -114,7 +115,7 @@ def test_output_can_be_read_while_the_job_runs(cloud, gate):
     assert wait_for(lambda: cloud.lines(job), "log lines") == ["early"]
 
 
-def test_what_a_command_leaves_behind_ends_with_it(cloud, tmp_path, is_running):
+def test_what_a_command_leaves_behind_ends_with_it(cloud, tmp_path):
     pid_file = tmp_path / "pid"
     detach = "import os, time; os.setsid(); time.sleep(600)"
     script = f'{sys.executable} -c "{detach}" & echo $! > {pid_file}'

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.clouds import DEADLINE_SECONDS, ROOT, ready, running
+from tests.e2e.local_cloud.conftest import is_running
 from tests.waiting import wait_for
 from tests.warm import Fork
 
@@ -49,7 +50,7 @@ def family(tmp_path):
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_job_process_outlives_the_server(family, signal_number, is_running):
+def test_no_job_process_outlives_the_server(family, signal_number):
     command, pids = family
     with running("--vcpus", "2") as cloud:
         cloud.submit(cloud.define(command))
@@ -63,7 +64,7 @@ def test_no_job_process_outlives_the_server(family, signal_number, is_running):
     wait_for(lambda: not any(is_running(pid) for pid in started), "end of all", seconds)
 
 
-def test_a_reset_ends_the_jobs_and_ctrl_c_the_server(family, is_running):
+def test_a_reset_ends_the_jobs_and_ctrl_c_the_server(family):
     command, pids = family
     with running("--vcpus", "2", "--stop-grace", "0") as cloud:
         job_id = cloud.submit(cloud.define(command))

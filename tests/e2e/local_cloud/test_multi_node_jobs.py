@@ -1,5 +1,7 @@
 """Multi-node parallel jobs."""
 
+import sys
+
 import pytest
 
 from tests.waiting import wait_for
@@ -9,42 +11,38 @@ SHOW = (
     "main $AWS_BATCH_JOB_MAIN_NODE_INDEX at [$AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS] "
     "as $AWS_BATCH_JOB_ID for $WHO"
 )
+OWN_ADDRESS = f"""{sys.executable} -c "
+import json, os, urllib.request
+task = json.load(urllib.request.urlopen(os.environ['ECS_CONTAINER_METADATA_URI_V4']))
+print(*task['Networks'][0]['IPv4Addresses'])
+"
+"""
 
 
-@pytest.fixture
-def meet(tmp_path):
+def meet(folder, num_nodes):
     """A script for nodes: it ends when all nodes have reached it."""
-
-    def script(num_nodes):
-        all_here = " && ".join(f"[ -e {tmp_path}/{node} ]" for node in range(num_nodes))
-        here = f"{tmp_path}/$AWS_BATCH_JOB_NODE_INDEX"
-        return f"touch {here}; until {all_here}; do sleep 0.02; done"
-
-    return script
+    all_here = " && ".join(f"[ -e {folder}/{node} ]" for node in range(num_nodes))
+    here = f"{folder}/$AWS_BATCH_JOB_NODE_INDEX"
+    return f"touch {here}; until {all_here}; do sleep 0.02; done"
 
 
-@pytest.fixture
-def define_nodes(cloud):
+def define_nodes(cloud, script, main_node=0, gpus=0):
     """Register the definition of a job of two nodes, which run a script."""
-
-    def define(script, main_node=0, gpus=0):
-        container = cloud.container(["sh", "-c", script], gpus=gpus)
-        answer = cloud.batch.register_job_definition(
-            jobDefinitionName=cloud.name("nodes"),
-            type="multinode",
-            nodeProperties={
-                "numNodes": 2,
-                "mainNode": main_node,
-                "nodeRangeProperties": [{"targetNodes": "0:", "container": container}],
-            },
-        )
-        return answer["jobDefinitionArn"]
-
-    return define
+    container = cloud.container(["sh", "-c", script], gpus=gpus)
+    answer = cloud.batch.register_job_definition(
+        jobDefinitionName=cloud.name("nodes"),
+        type="multinode",
+        nodeProperties={
+            "numNodes": 2,
+            "mainNode": main_node,
+            "nodeRangeProperties": [{"targetNodes": "0:", "container": container}],
+        },
+    )
+    return answer["jobDefinitionArn"]
 
 
-def test_every_node_gets_its_index_and_what_the_submission_overrides(cloud, define_nodes, meet):
-    definition = define_nodes(f"{SHOW}; {meet(3)}", main_node=1)
+def test_every_node_gets_its_index_and_what_the_submission_overrides(cloud, tmp_path):
+    definition = define_nodes(cloud, f"{SHOW}; {OWN_ADDRESS}{meet(tmp_path, 3)}", main_node=1)
     environment = {"environment": [{"name": "WHO", "value": "anybody"}]}
     overrides = {"targetNodes": "0:", "containerOverrides": environment}
     asked = {"numNodes": 3, "nodePropertyOverrides": [overrides]}
@@ -53,12 +51,12 @@ def test_every_node_gets_its_index_and_what_the_submission_overrides(cloud, defi
     assert job["status"] == "SUCCEEDED"
     assert job["nodeProperties"]["numNodes"] == 3
     nodes = [cloud.describe(f"{job_id}#{node}") for node in range(3)]
-    (interface,) = nodes[1]["container"]["networkInterfaces"]
-    main = interface["privateIpv4Address"]
+    described = [node["container"]["networkInterfaces"] for node in nodes]
+    own = [interface["privateIpv4Address"] for (interface,) in described]
     assert list(map(cloud.lines, nodes)) == [
-        [f"0 of 3 main 1 at [{main}] as {job_id}#0 for anybody"],
-        [f"1 of 3 main 1 at [] as {job_id}#1 for anybody"],
-        [f"2 of 3 main 1 at [{main}] as {job_id}#2 for anybody"],
+        [f"0 of 3 main 1 at [{own[1]}] as {job_id}#0 for anybody", own[0]],
+        [f"1 of 3 main 1 at [] as {job_id}#1 for anybody", own[1]],
+        [f"2 of 3 main 1 at [{own[1]}] as {job_id}#2 for anybody", own[2]],
     ]
     assert nodes[1]["nodeDetails"] == {"nodeIndex": 1, "isMainNode": True}
 
@@ -72,10 +70,10 @@ def test_every_node_gets_its_index_and_what_the_submission_overrides(cloud, defi
     ],
 )
 def test_the_main_node_decides_and_a_child_that_runs_is_ended_with_it(
-    cloud, define_nodes, gate, faults, end, status, codes
+    cloud, gate, faults, end, status, codes
 ):
     script = f"[ $AWS_BATCH_JOB_NODE_INDEX = 0 ] || exec sleep 600; {gate.script}"
-    job_id = cloud.submit(define_nodes(script))
+    job_id = cloud.submit(define_nodes(cloud, script))
     shown, kill = f"/_faults/jobs/{job_id}", f"/_faults/jobs/{job_id}/nodes/0/kill"
 
     def are_running():
@@ -96,11 +94,11 @@ def test_the_main_node_decides_and_a_child_that_runs_is_ended_with_it(
     assert (gone.status_code, f"({status}) is not running" in gone.json()["message"]) == (409, True)
 
 
-def test_nodes_get_their_resources_together_or_not_at_all(cloud, define_nodes, gate, meet):
+def test_nodes_get_their_resources_together_or_not_at_all(cloud, gate, tmp_path):
     blocker = cloud.submit(cloud.define(["sh", "-c", gate.script], gpus=1))
     cloud.wait_for(blocker, "RUNNING")
-    script = f"echo $NVIDIA_VISIBLE_DEVICES; {meet(2)}"
-    job_id = cloud.submit(define_nodes(script, gpus=1))
+    script = f"echo $NVIDIA_VISIBLE_DEVICES; {meet(tmp_path, 2)}"
+    job_id = cloud.submit(define_nodes(cloud, script, gpus=1))
     assert cloud.describe(job_id)["status"] == "RUNNABLE"
     gate.open()
     assert cloud.finish(job_id)["status"] == "SUCCEEDED"

@@ -27,9 +27,7 @@ CONTAINER = {
 }
 
 
-@pytest.fixture
-def config(cloud):
-    """An installation with one target, whose jobs share an instance of the local cloud."""
+def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(cloud):
     cloud.client("s3").create_bucket(Bucket=BUCKET)
     environment = cloud.create_compute_environment(
         "shared", 8, instanceTypes=["g4dn.2xlarge"], allocationStrategy="BEST_FIT"
@@ -44,10 +42,7 @@ def config(cloud):
         sharing="time_slicing",
         max_replicas=REPLICAS,
     )
-    return configured(bucket=BUCKET, targets={TARGET: shared}, log_group="/aws/batch/job")
-
-
-def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(cloud, config):
+    config = configured(bucket=BUCKET, targets={TARGET: shared}, log_group="/aws/batch/job")
     asked = {"modes": ["time_slicing"], "replicas": [REPLICAS], "task": "matmul", "axes": "size=64"}
     (job,) = plan_sharing(config, sharing_options(asked), run_name=RUN_ID)
     with reaching(cloud):

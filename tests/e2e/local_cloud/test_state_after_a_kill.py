@@ -3,15 +3,8 @@
 from laptop.processes import free_port
 from tests.builders.lustre import Lustre
 from tests.containers.restarting import restarting
+from tests.e2e.local_cloud.conftest import SPOT_RULES
 from tests.waiting import wait_for
-
-RETRY_HOST_LOST = {
-    "attempts": 2,
-    "evaluateOnExit": [
-        {"action": "RETRY", "onStatusReason": "Host EC2*"},
-        {"action": "EXIT", "onReason": "*"},
-    ],
-}
 
 
 def test_state_survives_and_running_jobs_have_lost_their_host(tmp_path):
@@ -34,7 +27,7 @@ def test_state_survives_and_running_jobs_have_lost_their_host(tmp_path):
         s3.put_object(Bucket="kept", Key="raw/a.json", Body=b"content")
         ended = cloud.shell("echo it")
         before = cloud.finish(ended)
-        job_id = cloud.shell(script, retryStrategy=RETRY_HOST_LOST)
+        job_id = cloud.shell(script, retryStrategy={"attempts": 2, "evaluateOnExit": SPOT_RULES})
         cloud.wait_for(job_id, "RUNNING")
         waiting = cloud.shell("echo waited")
         dependent = cloud.shell("echo depended", dependsOn=[{"jobId": waiting}])

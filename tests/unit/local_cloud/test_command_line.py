@@ -8,9 +8,11 @@ import pytest
 from local_cloud import server
 from local_cloud.__main__ import endpoint_url, main, parse_arguments
 from local_cloud.batch.running.runtime import RuntimeUnavailableError
+from local_cloud.credentials import CredentialsError
 from local_cloud.state import StateError
 from tests.documented import arguments, documented
 from tests.paths import ROOT
+from tests.stand_ins.failing_calls import failing
 
 
 @pytest.mark.parametrize(
@@ -73,12 +75,9 @@ def test_a_port_in_use_is_reported_in_one_line(capsys, no_signals):
     assert f"cannot listen on 127.0.0.1:{port}: the port is in use" in line
 
 
-@pytest.mark.parametrize("error", [RuntimeUnavailableError, StateError])
+@pytest.mark.parametrize("error", [CredentialsError, RuntimeUnavailableError, StateError])
 def test_a_failure_to_start_is_reported_in_one_line(capsys, no_signals, monkeypatch, error):
-    def serve(*_, **__):
-        raise error("this is why")
-
-    monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setattr(server, "serve", failing(error("this is why")))
     assert main(["--port", "0"]) == 2
     output = capsys.readouterr()
     assert (output.out, output.err) == ("", "local_cloud: this is why\n")

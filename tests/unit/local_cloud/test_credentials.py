@@ -124,10 +124,3 @@ def test_any_credentials_need_no_file(served_with, tmp_path):
     _, (settings, _) = served_with("--any-credentials", "--state", str(tmp_path))
     assert (settings.secret, settings.credentials) == (None, None)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_bad_file_is_reported_in_one_line(served_with, path, capsys):
-    path.write_text("nothing")
-    assert served_with("--credentials", str(path)) == (2,)
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"local_cloud: {path} has no aws_secret_access_key")

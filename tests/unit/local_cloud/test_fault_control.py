@@ -12,7 +12,8 @@ from werkzeug.wrappers import Response
 from local_cloud.fault_control import Faults
 from local_cloud.faults import errors
 from local_cloud.faults.under_way import UNDER_WAY
-from local_cloud.file_systems import folders
+from local_cloud.file_systems import folders, models
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.local_batch import signed
 
 
@@ -161,10 +162,19 @@ def test_only_this_machine_controls_faults(client, address):
     assert "machine that runs the local cloud" in refused.json["message"]
 
 
-def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monkeypatch):
-    def refuse():
-        raise folders.NotPermittedError("mount needs root")
+def test_file_systems_are_full_as_long_as_the_fault(client, monkeypatch):
+    done = []
+    monkeypatch.setattr(folders, "check_permitted", lambda: None)
+    for name in ("fill_all", "make_room"):
+        monkeypatch.setattr(models, name, lambda name=name: done.append(name))
+    fault = begin(client, kind="file_system_full")
+    assert done == ["fill_all"]
+    client.delete(f"/_faults/{fault}")
+    assert done == ["fill_all", "make_room"]
 
+
+def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monkeypatch):
+    refuse = failing(folders.NotPermittedError("mount needs root"))
     monkeypatch.setattr(folders, "check_permitted", refuse)
     answered = client.post("/_faults", json={"kind": "file_system_full"})
     said = answered.json["message"]

@@ -1,6 +1,7 @@
 """Metadata of a host, with Spot's notice alone, and of a task, from an engine's description."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from werkzeug.test import Client
@@ -89,16 +90,9 @@ INSPECTED = {
 }
 
 
-class Runtime:
-    def __init__(self, inspected):
-        self.inspected = inspected
-
-    def inspect(self, task_id):
-        return self.inspected if task_id == TASK_ID else None
-
-
 def ask(path, inspected=INSPECTED, address=None):
-    app = TaskMetadata(Response("served"), Runtime(inspected), {TASK_ID: address}.get)
+    runtime = SimpleNamespace(inspect={TASK_ID: inspected}.get)
+    app = TaskMetadata(Response("served"), runtime, {TASK_ID: address}.get)
     return Client(app).get(path)
 
 

@@ -46,24 +46,21 @@ def test_requests_that_are_refused(account, refused, changes, message, code):
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_security_groups_let_lustre_in(account, refused):
-    named = {"GroupName": "closed", "Description": "closed", "VpcId": account.vpc}
-    group = account.ec2.create_security_group(**named)["GroupId"]
-    request = account.request(SecurityGroupIds=[group])
-    code = refused("traffic on port 988", account.fsx.create_file_system, **request)
-    assert code == "InvalidNetworkSettings"
+def test_security_groups_are_of_the_subnets_vpc_and_let_lustre_in(account, refused):
+    other = account.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    for vpc, problem in (
+        (other, "is not in the subnet's VPC"),
+        (account.vpc, "traffic on port 988"),
+    ):
+        named = {"GroupName": "closed", "Description": "closed", "VpcId": vpc}
+        group = account.ec2.create_security_group(**named)["GroupId"]
+        request = account.request(SecurityGroupIds=[group])
+        code = refused(problem, account.fsx.create_file_system, **request)
+        assert code == "InvalidNetworkSettings"
     lustre = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988}
     rule = {**lustre, "UserIdGroupPairs": [{"GroupId": group}]}
     account.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[rule])
     account.create(SecurityGroupIds=[group])
-
-
-def test_a_security_group_of_another_vpc_is_refused(account, refused):
-    vpc = account.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    named = {"GroupName": "lustre", "Description": "lustre", "VpcId": vpc}
-    group = account.ec2.create_security_group(**named)["GroupId"]
-    request = account.request(SecurityGroupIds=[group])
-    refused("is not in the subnet's VPC", account.fsx.create_file_system, **request)
 
 
 def test_one_token_makes_one_file_system(account, refused):

@@ -111,10 +111,6 @@ def test_a_host_without_its_file_system_does_not_come_up(account, environment, p
     account.fsx.delete_file_system(FileSystemId=made)
     with pytest.raises(hosts.HostError, match="is DELETING"):
         hosts.mounted_file_system(nodes)
-
-
-def test_a_template_that_is_gone(account, environment):
-    nodes = environment(SCRIPT)
     nodes.compute_resources["launchTemplate"]["launchTemplateName"] = "none"
     with pytest.raises(hosts.HostError, match=r"launch template .* does not exist"):
         hosts.mounted_file_system(nodes)

@@ -32,6 +32,8 @@ def test_a_launch_template_keeps_its_own_tags_apart_and_shows_those_of_later(cli
     described = client("ec2").describe_launch_template_versions(LaunchTemplateId=named)
     data = described["LaunchTemplateVersions"][0]["LaunchTemplateData"]
     assert data == {"UserData": "TUlNRQ==", "TagSpecifications": of_instances}
+    plain = {"LaunchTemplateName": "plain", "LaunchTemplateData": {"UserData": "TUlNRQ=="}}
+    assert client("ec2").create_launch_template(**plain)["LaunchTemplate"].get("Tags", []) == []
     client("ec2").create_tags(Resources=[named], Tags=[{"Key": "Team", "Value": "x"}])
     listed = client("ec2").describe_launch_templates(LaunchTemplateIds=[named])
     (found,) = listed["LaunchTemplates"]

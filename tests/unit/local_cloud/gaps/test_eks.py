@@ -52,24 +52,21 @@ def test_subnets_of_one_zone_are_refused(account):
     assert "at least two different AZs" in message
 
 
-def test_a_cluster_has_a_security_group_as_long_as_it_is_there(account, eks):
+def test_a_cluster_says_who_may_in_and_has_a_security_group_as_long_as_it_is_there(account, eks):
     account.create_cluster("brief")
-    network = eks.describe_cluster(name="brief")["cluster"]["resourcesVpcConfig"]
+    cluster = eks.describe_cluster(name="brief")["cluster"]
+    assert cluster["accessConfig"] == {
+        "authenticationMode": "API",
+        "bootstrapClusterCreatorAdminPermissions": True,
+    }
+    assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
+    network = cluster["resourcesVpcConfig"]
     ec2 = moto_client("ec2", region_name=REGION)
     named = {"GroupIds": [network["clusterSecurityGroupId"]]}
     (group,) = ec2.describe_security_groups(**named)["SecurityGroups"]
     assert group["VpcId"] == network["vpcId"]
     eks.delete_cluster(name="brief")
     assert refused(ec2.describe_security_groups, **named)[0] == "InvalidGroup.NotFound"
-
-
-def test_a_cluster_says_how_it_lets_people_in(eks):
-    cluster = eks.describe_cluster(name=CLUSTER)["cluster"]
-    assert cluster["accessConfig"] == {
-        "authenticationMode": "API",
-        "bootstrapClusterCreatorAdminPermissions": True,
-    }
-    assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
 
 
 def test_a_node_group_grows_within_its_limits(account, eks):

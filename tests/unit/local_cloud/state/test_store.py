@@ -21,6 +21,7 @@ from local_cloud.state import StateError
 from local_cloud.state.pickling import live
 from local_cloud.state.store import ALL, FORMAT, Gate, Store, keep_logs, private_file
 from tests.paths import DATA
+from tests.stand_ins.failing_calls import failing
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
 SOON_SECONDS = 10
@@ -296,6 +297,8 @@ def mode_of(path):
 
 
 def test_the_folder_and_all_its_files_are_the_owners_alone(state):
+    (state / "state.sqlite").touch()
+    (state / "state.sqlite").chmod(0o664)  # as an earlier version left it
     before = os.umask(0)
     try:
         made = Store(state, threading.RLock())
@@ -305,12 +308,6 @@ def test_the_folder_and_all_its_files_are_the_owners_alone(state):
         made.close()
     finally:
         os.umask(before)
-
-
-def test_what_an_earlier_version_left_open_is_closed(state):
-    (state / "state.sqlite").touch()
-    (state / "state.sqlite").chmod(0o664)
-    assert mode_of(private_file(state, "state.sqlite")) == 0o600
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o720, 0o1777])
@@ -338,10 +335,7 @@ def test_what_belongs_to_another_user_is_refused(state, monkeypatch, foreign):
 
 
 def test_a_folder_that_cant_be_used_is_named(state, monkeypatch):
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(Path, "touch", failing(PermissionError(13, "Permission denied")))
     with pytest.raises(StateError, match=f"{state} can't be used: Permission denied"):
         private_file(state, "state.sqlite")
 

@@ -5,7 +5,6 @@ import pytest
 from tests.unit.local_cloud.conftest import of_nodes
 
 OTHER = {"targetNodes": "1:", "containerOverrides": {}}
-JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
 
 
 pytestmark = pytest.mark.usefixtures("queue")
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("queue")
     ],
 )
 def test_names_and_sizes_that_are_refused(batch, change, message):
-    assert message in batch.refusal("SubmitJob", **JOB | change)
+    assert message in batch.refused_submission(**change)
 
 
 def test_a_definition_without_revision_is_the_latest_active_one(batch):

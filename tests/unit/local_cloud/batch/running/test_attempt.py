@@ -134,7 +134,7 @@ def test_a_missing_image_fails_the_pull(attempt, begin):
     assert "repository:tag not found" in attempt.wait().reason
 
 
-def test_containers_of_an_earlier_server_are_adopted(runtime):
+def test_containers_of_an_earlier_server_are_adopted_and_else_started(runtime):
     runtime.left = {0: runtime.left_over(7), 1: runtime.left_over(8)}
     attempt = new_attempt(runtime, nodes=2)
     assert attempt.resume()
@@ -142,12 +142,11 @@ def test_containers_of_an_earlier_server_are_adopted(runtime):
     end = attempt.wait()
     assert (end.exit_code, end.status_reason) == (3, "Essential container in task exited")
     assert [node.exit_code for node in attempt.record.nodes] == [3, 3]
-
-
-def test_an_attempt_that_had_not_started_is_started(attempt, runtime):
+    runtime.left = {}
     runtime.let.set()
-    assert attempt.resume()
-    assert attempt.record.started_at == 1
+    another = new_attempt(runtime)
+    assert another.resume()
+    assert another.record.started_at == 1
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,8 @@ def test_jobs_wait_as_long_as_all_environments_are_invalid(batch, queue, begin):
     blocker = batch.submit(containerOverrides={"resourceRequirements": requirements(VCPU=4)})
     waiting = batch.submit("waiting")
     begin("invalid_environment", compute_environment="*", reason="why")
-    batch.scheduler.environments_changed()
+    for _ in range(2):
+        batch.scheduler.environments_changed()
     (environment,) = batch.call("DescribeComputeEnvironments")["computeEnvironments"]
     assert (environment["status"], environment["statusReason"]) == ("INVALID", "why")
     batch.finish(blocker)
