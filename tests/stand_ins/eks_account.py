@@ -24,7 +24,7 @@ class EksAccount:
         self.subnets = [subnet["SubnetId"] for subnet in found]
         self.role = self.make_role("any")
         self.create_cluster()
-        self.eks.create_nodegroup(**self.group_request())
+        self.create_group()
         self.cluster.endpoint = endpoint
         self.cluster.certificate_authority = {"data": "bm9uZQ=="}
 
@@ -45,14 +45,17 @@ class EksAccount:
             | changes
         )
 
-    def group_request(self, name: str = "gpu", **changes: Any) -> dict[str, Any]:
-        return {
-            "clusterName": CLUSTER,
-            "nodegroupName": name,
-            "nodeRole": self.role,
-            "subnets": self.subnets[:2],
-            "scalingConfig": {"minSize": 0, "desiredSize": 0, "maxSize": 1},
-        } | changes
+    def create_group(self, name: str = "gpu", **changes: Any) -> None:
+        self.eks.create_nodegroup(
+            **{
+                "clusterName": CLUSTER,
+                "nodegroupName": name,
+                "nodeRole": self.role,
+                "subnets": self.subnets[:2],
+                "scalingConfig": {"minSize": 0, "desiredSize": 0, "maxSize": 1},
+            }
+            | changes
+        )
 
     @property
     def cluster(self) -> Any:

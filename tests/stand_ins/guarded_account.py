@@ -77,8 +77,25 @@ def healthy():
             "imageScanStatus": {"status": "COMPLETE"},
             "imageScanFindings": {"findingSeverityCounts": {"MEDIUM": 3}},
         },
-        "role": {"Role": role()},
-        "profile": {"InstanceProfile": profile()},
+        "role": {
+            "Role": {
+                "Path": "/",
+                "RoleName": "lab-job-1",
+                "RoleId": "AROA0123456789012345",
+                "Arn": f"{ROLE}/lab-job-1",
+                "CreateDate": NOW,
+            }
+        },
+        "profile": {
+            "InstanceProfile": {
+                "Path": "/",
+                "InstanceProfileName": "lab-instance-1",
+                "InstanceProfileId": "AIPA0123456789012345",
+                "Arn": PROFILE,
+                "CreateDate": NOW,
+                "Roles": [],
+            }
+        },
         "vcpus": {"g5.xlarge": 4, "c5.2xlarge": 8},
         "quotas": dict(QUOTAS),
     }
@@ -92,27 +109,6 @@ def ami_of(name, ami=AMI):
 def ami_document(ami=AMI, day="20260922"):
     """What AWS's public parameter says of an AMI."""
     return {"image_id": ami, "image_name": f"al2023-ami-ecs-hvm-2023.0.{day}-kernel-6.1-x86_64"}
-
-
-def role():
-    return {
-        "Path": "/",
-        "RoleName": "lab-job-1",
-        "RoleId": "AROA0123456789012345",
-        "Arn": f"{ROLE}/lab-job-1",
-        "CreateDate": NOW,
-    }
-
-
-def profile():
-    return {
-        "Path": "/",
-        "InstanceProfileName": "lab-instance-1",
-        "InstanceProfileId": "AIPA0123456789012345",
-        "Arn": PROFILE,
-        "CreateDate": NOW,
-        "Roles": [],
-    }
 
 
 class Refused(str):
@@ -191,11 +187,6 @@ def answer_batch(clients, account, names, *, newest=True):
     asked = [arn for target in targets for arn in (target.job_queue, target.on_demand_queue)]
     given = stated(queues, "jobQueues", [arn for arn in asked if arn in queues])
     answer(clients, "batch", "describe_job_queues", given, {"jobQueues": asked})
-    answer_definitions(clients, account, names, newest=newest)
-
-
-def answer_definitions(clients, account, names, *, newest=True):
-    targets = [CONFIG.targets[name] for name in names]
     definitions = account["definitions"]
     there = [name for name in names if name in definitions]
     given = stated(definitions, "jobDefinitions", there)

@@ -129,11 +129,9 @@ class LocalBatch:
             computeResources=self.resources(**resources),
         )
 
-    def role(self, name="batch-service", path="/"):
-        """The ARN of a role."""
-        iam = iam_backends[ACCOUNT]["aws"]
-        found = [role for role in iam.roles.values() if role.name == name]
-        return (found[0] if found else iam.create_role(name, "{}", path, None, "", [], None)).arn
+    def role(self, name):
+        """The ARN of a new role."""
+        return iam_backends[ACCOUNT]["aws"].create_role(name, "{}", "/", None, "", [], None).arn
 
     def resources(self, kind="EC2", **fields):
         """The computeResources of an environment, with all that they name."""
@@ -156,14 +154,15 @@ class LocalBatch:
         self.call("CreateJobQueue", jobQueueName=name, **fields)
         return name
 
-    def define(self, name="definition", vcpus=1, container=None, **fields):
-        needs = requirements(VCPU=vcpus, MEMORY=4)
-        properties = {"image": "image", "command": ["true"], "resourceRequirements": needs}
+    def define(self, name="definition", container=None, *, needs=(), **fields):
+        """A definition whose container is a plain one, or needs more or has other fields."""
+        resources = requirements(**{"VCPU": 1, "MEMORY": 4} | dict(needs))
+        plain = {"image": "image", "command": ["true"], "resourceRequirements": resources}
         return self.call(
             "RegisterJobDefinition",
             jobDefinitionName=name,
             type="container",
-            containerProperties=properties if container is None else container,
+            containerProperties=plain | (container or {}),
             **fields,
         )["jobDefinitionArn"]
 
@@ -174,7 +173,7 @@ class LocalBatch:
     def refused_submission(self, **fields):
         """The message that refuses a job with these fields."""
         request = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
-        return self.refusal("SubmitJob", **request, **fields)
+        return self.refusal("SubmitJob", **request | fields)
 
     def wait_for_starts(self, number):
         wait_for(lambda: len(self.containers.started) >= number, f"{number} starts", every=0.002)

@@ -12,14 +12,9 @@ ACCESS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 
 
 @cache
-def session(region):
-    return boto3.Session(region_name=region, **ACCESS)
-
-
-@cache
 def client(region, service):
     """Return the client that all tests share, as it takes long to make one."""
-    return session(region).client(service)
+    return boto3.Session(region_name=region, **ACCESS).client(service)
 
 
 class StubbedClients:

@@ -1,12 +1,16 @@
 """The local cloud that the tests here share, and what they ask of it."""
 
-import json
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from batchmark.core.prices import PRICES_FILE
 from tests.clouds import running
+
+SPOT_RULES = [
+    {"onStatusReason": "Host EC2*", "action": "RETRY"},
+    {"onReason": "*", "action": "EXIT"},
+]
 
 
 @pytest.fixture(scope="session")
@@ -23,29 +27,12 @@ def cloud(job_dir):
         yield started
 
 
-@pytest.fixture(scope="session")
-def strict_cloud(tmp_path_factory):
-    """AWS's minimum limits, and the committed prices with Spot prices of one type."""
-    table = json.loads(PRICES_FILE.read_text())
-    zones = {"us-east-1a": 0.4, "us-east-1b": 0.5, "us-east-1c": 0.75}
-    table["spot"] = {"g5.xlarge": {"zones": zones, "changed_at": "2026-11-19T08:00:00Z"}}
-    path = tmp_path_factory.mktemp("prices") / "prices.json"
-    path.write_text(json.dumps(table))
-    with running("--prices", str(path)) as started:
-        yield started
-
-
-@pytest.fixture
-def is_running():
+def is_running(pid):
     """Whether a process id stands for a live process."""
-
-    def check(pid):
-        try:
-            return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return False
-
-    return check
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture
@@ -63,23 +50,16 @@ def faults(cloud):
         client.delete("/_faults")
 
 
-class Gate:
-    """A file that jobs wait for: they hold their resources until the test opens it."""
-
-    def __init__(self, path):
-        self.path = path
-        self.script = f"until [ -e '{path}' ]; do sleep 0.02; done"
-
-    def open(self):
-        self.path.touch()
-
-
 @pytest.fixture
 def gate(tmp_path):
-    """Opened at the test's end in any case, so that no job stays behind."""
-    made = Gate(tmp_path / "open")
-    yield made
-    made.open()
+    """A file that jobs wait for: they hold their resources until the test opens it.
+
+    Opened at the test's end in any case, so that no job stays behind.
+    """
+    path = tmp_path / "open"
+    script = f"until [ -e '{path}' ]; do sleep 0.02; done"
+    yield SimpleNamespace(path=path, script=script, open=path.touch)
+    path.touch()
 
 
 @pytest.fixture(autouse=True)

@@ -57,7 +57,7 @@ def collect(cloud, config, jobs, xcoms):
     )
 
 
-def follow_operator(arguments, run_id=RUN_ID, dag_id="own_job_benchmark"):
+def follow_operator(arguments, dag_id="own_job_benchmark"):
     """What the task of a job pushes, from its submission to its end."""
     operator = BenchmarkJobOperator(
         task_id="run_benchmark", aws_conn_id=None, poll_interval=1, **arguments
@@ -70,7 +70,7 @@ def follow_operator(arguments, run_id=RUN_ID, dag_id="own_job_benchmark"):
         xcom_push=lambda key, value: xcoms.update({key: value}),
     )
     with pytest.raises(TaskDeferred) as deferred:
-        operator.execute({"ti": ti, "task": operator, "run_id": run_id})
+        operator.execute({"ti": ti, "task": operator, "run_id": RUN_ID})
     trigger = deferred.value.trigger
 
     async def push_xcoms(more):

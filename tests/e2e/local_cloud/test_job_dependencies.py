@@ -2,20 +2,24 @@
 
 import itertools
 
+import pytest
+
 STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
 
 
-def test_a_job_waits_for_those_it_depends_on(cloud, gate):
-    first = cloud.shell(gate.script)
+def test_a_job_waits_for_those_it_depends_on_and_for_whole_arrays(cloud, gate):
+    script = f"[ $AWS_BATCH_JOB_ARRAY_INDEX = 0 ] || {{ {gate.script}; }}"
+    array = cloud.shell(script, arrayProperties={"size": 2})
     second = cloud.shell("true")
-    third = cloud.shell("true", dependsOn=[{"jobId": first}, {"jobId": second}])
-    cloud.finish(second)
+    third = cloud.shell("true", dependsOn=[{"jobId": array}, {"jobId": second}])
+    for each in (f"{array}:0", second):
+        cloud.finish(each)
     assert cloud.describe(third)["status"] == "PENDING"
     gate.open()
     job = cloud.finish(third)
     assert job["status"] == "SUCCEEDED"
-    assert job["startedAt"] >= cloud.describe(first)["stoppedAt"]
-    assert job["dependsOn"] == [{"jobId": first}, {"jobId": second}]
+    assert job["startedAt"] >= cloud.describe(array)["stoppedAt"]
+    assert job["dependsOn"] == [{"jobId": array}, {"jobId": second}]
 
 
 def test_a_failure_fails_the_whole_chain(cloud, gate):
@@ -31,21 +35,6 @@ def test_a_failure_fails_the_whole_chain(cloud, gate):
     assert late["statusReason"] == "Dependent Job failed"
 
 
-def test_array_job(cloud):
-    definition = cloud.define(
-        ["sh", "-c", "echo $AWS_BATCH_JOB_ARRAY_INDEX of $AWS_BATCH_JOB_ARRAY_SIZE"]
-    )
-    parent = cloud.submit(definition, arrayProperties={"size": 3})
-    job = cloud.finish(parent)
-    assert job["status"] == "SUCCEEDED"
-    assert job["arrayProperties"]["size"] == 3
-    assert job["arrayProperties"]["statusSummary"] == dict.fromkeys(STATUSES, 0) | {"SUCCEEDED": 3}
-    for index in range(3):
-        child = cloud.describe(f"{parent}:{index}")
-        assert child["arrayProperties"]["index"] == index
-        assert cloud.lines(child) == [f"{index} of 3"]
-
-
 def test_array_job_fails_with_a_child_after_all_have_ended(cloud, gate):
     script = f"[ $AWS_BATCH_JOB_ARRAY_INDEX = 1 ] && exit 4; {gate.script}"
     parent = cloud.shell(script, arrayProperties={"size": 2})
@@ -56,53 +45,32 @@ def test_array_job_fails_with_a_child_after_all_have_ended(cloud, gate):
     gate.open()
     job = cloud.finish(parent)
     assert (job["status"], job["statusReason"]) == ("FAILED", "Array Child Job failed")
-    assert job["arrayProperties"]["statusSummary"]["SUCCEEDED"] == 1
+    ended = {"SUCCEEDED": 1, "FAILED": 1}
+    assert job["arrayProperties"]["statusSummary"] == dict.fromkeys(STATUSES, 0) | ended
 
 
-def test_terminating_an_array_job_ends_its_children(cloud, gate):
-    parent = cloud.shell(gate.script, arrayProperties={"size": 6})
-    cloud.wait_for(f"{parent}:0", "RUNNING")
-    cloud.batch.terminate_job(jobId=parent, reason="enough")
-    job = cloud.finish(parent)
-    assert (job["status"], job["statusReason"]) == ("FAILED", "enough")
-    assert job["arrayProperties"]["statusSummary"]["FAILED"] == 6
-
-
-def test_cancelling_an_array_job_ends_what_has_not_started(cloud, gate):
-    parent = cloud.shell(gate.script, arrayProperties={"size": 6})
-    cloud.wait_for(f"{parent}:3", "RUNNING")
-    cloud.batch.cancel_job(jobId=parent, reason="enough")
-    gate.open()
-    summary = cloud.finish(parent)["arrayProperties"]["statusSummary"]
-    assert (summary["SUCCEEDED"], summary["FAILED"]) == (4, 2)
-
-
-def test_sequential_children_run_one_after_the_other(cloud):
-    parent = cloud.shell("true", arrayProperties={"size": 3}, dependsOn=[{"type": "SEQUENTIAL"}])
-    assert cloud.finish(parent)["status"] == "SUCCEEDED"
-    children = [cloud.describe(f"{parent}:{index}") for index in range(3)]
-    for earlier, later in itertools.pairwise(children):
-        assert earlier["stoppedAt"] <= later["startedAt"]
-
-
-def test_sequential_children_after_a_failure_do_not_run(cloud):
-    parent = cloud.shell(
-        "[ $AWS_BATCH_JOB_ARRAY_INDEX = 0 ]",
-        arrayProperties={"size": 4},
-        dependsOn=[{"type": "SEQUENTIAL"}],
-    )
+def test_sequential_children_run_one_after_the_other_and_none_after_a_failure(cloud):
+    script = "[ $AWS_BATCH_JOB_ARRAY_INDEX -lt 2 ]"
+    parent = cloud.shell(script, arrayProperties={"size": 5}, dependsOn=[{"type": "SEQUENTIAL"}])
     job = cloud.finish(parent)
     assert job["status"] == "FAILED"
-    reasons = [cloud.describe(f"{parent}:{index}")["statusReason"] for index in range(4)]
-    assert reasons[2:] == ["Dependent Job failed"] * 2
-    assert job["arrayProperties"]["statusSummary"]["SUCCEEDED"] == 1
+    children = [cloud.describe(f"{parent}:{index}") for index in range(5)]
+    for earlier, later in itertools.pairwise(children[:3]):
+        assert earlier["stoppedAt"] <= later["startedAt"]
+    assert [child["statusReason"] for child in children[3:]] == ["Dependent Job failed"] * 2
+    assert job["arrayProperties"]["statusSummary"]["SUCCEEDED"] == 2
 
 
-def test_a_job_can_wait_for_a_whole_array(cloud, gate):
-    script = f"[ $AWS_BATCH_JOB_ARRAY_INDEX = 0 ] || {{ {gate.script}; }}"
-    array = cloud.shell(script, arrayProperties={"size": 2})
-    after = cloud.shell("true", dependsOn=[{"jobId": array}])
-    cloud.finish(f"{array}:0")
-    assert cloud.describe(after)["status"] == "PENDING"
-    gate.open()
-    assert cloud.finish(after)["status"] == "SUCCEEDED"
+@pytest.mark.parametrize(("end", "left"), [("terminate_job", 0), ("cancel_job", 4)])
+def test_an_array_job_ends_with_its_children_or_with_those_that_have_not_started(
+    cloud, gate, end, left
+):
+    parent = cloud.shell(gate.script, arrayProperties={"size": 6})
+    cloud.wait_for(f"{parent}:3", "RUNNING")
+    getattr(cloud.batch, end)(jobId=parent, reason="enough")
+    if left:
+        gate.open()
+    job = cloud.finish(parent)
+    assert job["status"] == "FAILED"
+    summary = job["arrayProperties"]["statusSummary"]
+    assert (summary["SUCCEEDED"], summary["FAILED"]) == (left, 6 - left)

@@ -3,72 +3,63 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 from batchmark.runs.own_jobs.wrapper import container_overrides
 from tests.builders.files import program
 from tests.builders.watched_jobs import plan
 from tests.clouds import running
+from tests.e2e.local_cloud.conftest import is_running
 from tests.waiting import wait_for
 
 
-def test_success_is_described_as_batch_does(cloud):
-    definition = cloud.define(["sh", "-c", "echo done"])
-    job = cloud.finish(cloud.submit(definition, jobName="a-job"))
+@pytest.mark.parametrize(("code", "status"), [(0, "SUCCEEDED"), (3, "FAILED")])
+def test_an_end_is_described_as_batch_does(cloud, code, status):
+    definition = cloud.define(["sh", "-c", f"exit {code}"])
+    job = cloud.finish(cloud.submit(definition, jobName="a-job", tags={"run": "42"}))
 
-    assert job["status"] == "SUCCEEDED"
+    assert job["status"] == status
     assert job["statusReason"] == "Essential container in task exited"
     assert (job["jobName"], job["jobQueue"]) == ("a-job", cloud.queue)
     assert job["jobDefinition"] == definition
-    assert job["container"]["exitCode"] == 0
+    assert job["tags"] == {"run": "42"}
+    assert cloud.batch.list_tags_for_resource(resourceArn=job["jobArn"])["tags"] == {"run": "42"}
+    assert job["container"]["exitCode"] == code
     assert "reason" not in job["container"]
     # Epoch milliseconds: thirteen digits.
     assert 1e12 < job["createdAt"] <= job["startedAt"] <= job["stoppedAt"] < 1e13
 
     (attempt,) = job["attempts"]
-    assert attempt["container"]["exitCode"] == 0
+    assert attempt["container"]["exitCode"] == code
     assert attempt["container"]["logStreamName"] == job["container"]["logStreamName"]
     assert attempt["startedAt"] == job["startedAt"]
     assert attempt["stoppedAt"] <= job["stoppedAt"]
     assert attempt["statusReason"] == "Essential container in task exited"
 
 
-def test_exit_code_of_a_failure(cloud):
-    job = cloud.finish(cloud.shell("echo about to fail >&2; exit 3"))
-    assert job["status"] == "FAILED"
-    assert job["container"]["exitCode"] == 3
-    assert job["attempts"][0]["container"]["exitCode"] == 3
-    assert job["statusReason"] == "Essential container in task exited"
-    assert cloud.lines(job) == ["about to fail"]
-
-
-def test_a_command_that_does_not_exist_cannot_start(cloud):
-    job = cloud.finish(cloud.submit(cloud.define(["no-such-program"])))
-    assert job["status"] == "FAILED"
-    assert job["statusReason"] == "Task failed to start"
+@pytest.mark.parametrize(
+    ("command", "variable", "reason"),
+    [("no-such-program", "", "no-such-program"), ("true", "a\0b", "null byte")],
+)
+def test_what_cannot_start_says_why(cloud, command, variable, reason):
+    environment = [{"name": "ANY", "value": variable}]
+    job = cloud.finish(
+        cloud.submit(cloud.define([command], container={"environment": environment}))
+    )
+    assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
     assert job["container"]["reason"].startswith("CannotStartContainerError: ")
-    assert "no-such-program" in job["container"]["reason"]
+    assert reason in job["container"]["reason"]
     assert "exitCode" not in job["container"]
 
 
-def test_what_no_process_can_get_fails_the_job(cloud):
-    environment = [{"name": "NUL", "value": "a\0b"}]
-    definition = cloud.define(["true"], container={"environment": environment})
-    job = cloud.finish(cloud.submit(definition))
-    assert (job["status"], job["statusReason"]) == ("FAILED", "Task failed to start")
-    assert "null byte" in job["container"]["reason"]
-
-
-def test_batch_and_aws_variables(cloud):
+def test_batch_and_aws_variables_and_none_of_the_servers_own(cloud):
     of_batch = "$AWS_BATCH_JOB_ID $AWS_BATCH_JQ_NAME $AWS_BATCH_CE_NAME"
     of_aws = "$AWS_ENDPOINT_URL $AWS_DEFAULT_REGION $AWS_ACCESS_KEY_ID $AWS_SECRET_ACCESS_KEY"
-    job_id = cloud.shell(f"echo {of_batch}; echo {of_aws}")
+    job_id = cloud.shell(f"echo {of_batch}; echo {of_aws} [$SECRET_OF_THE_SERVER]")
     assert cloud.output(job_id) == [
         f"{job_id} {cloud.queue.rpartition('/')[2]} test-environment",
-        f"{cloud.endpoint_url} us-east-1 job {cloud.secret}",
+        f"{cloud.endpoint_url} us-east-1 job {cloud.secret} []",
     ]
-
-
-def test_the_servers_own_environment_stays_out(cloud):
-    assert cloud.output(cloud.shell("echo [$SECRET_OF_THE_SERVER]")) == ["[]"]
 
 
 def test_python_is_the_servers_interpreter_and_jobs_start_in_the_job_dir(cloud, job_dir):
@@ -124,22 +115,9 @@ def test_output_can_be_read_while_the_job_runs(cloud, gate):
     assert wait_for(lambda: cloud.lines(job), "log lines") == ["early"]
 
 
-def test_what_a_command_leaves_behind_ends_with_it(cloud, tmp_path, is_running):
+def test_what_a_command_leaves_behind_ends_with_it(cloud, tmp_path):
     pid_file = tmp_path / "pid"
     detach = "import os, time; os.setsid(); time.sleep(600)"
     script = f'{sys.executable} -c "{detach}" & echo $! > {pid_file}'
     assert cloud.finish(cloud.shell(script))["status"] == "SUCCEEDED"
     assert not is_running(int(pid_file.read_text()))
-
-
-def test_tags(cloud):
-    job_id = cloud.shell("true", tags={"run": "42"})
-    job = cloud.describe(job_id)
-    assert job["tags"] == {"run": "42"}
-    assert cloud.batch.list_tags_for_resource(resourceArn=job["jobArn"])["tags"] == {"run": "42"}
-
-
-def test_jobs_are_described_in_the_order_asked_for_and_unknown_ones_left_out(cloud):
-    first, second = cloud.shell("true"), cloud.shell("true")
-    answer = cloud.batch.describe_jobs(jobs=[second, "no-such-job", first])
-    assert [job["jobId"] for job in answer["jobs"]] == [second, first]

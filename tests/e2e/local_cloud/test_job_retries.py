@@ -1,21 +1,14 @@
 """Retries, evaluateOnExit and timeouts."""
 
-
-def counting(tmp_path, exit_codes):
-    """A script that exits with one code after the other."""
-    counter = tmp_path / "count"
-    cases = "".join(f"{number}) exit {code};; " for number, code in enumerate(exit_codes, 1))
-    return (
-        f"echo x >> {counter}; n=$(wc -l < {counter}); "
-        f"echo attempt $AWS_BATCH_JOB_ATTEMPT; case $((n)) in {cases} esac"
-    )
+import pytest
 
 
-def test_retried_until_it_succeeds(cloud, tmp_path):
-    definition = cloud.define(
-        ["sh", "-c", counting(tmp_path, [1, 2, 0])], retryStrategy={"attempts": 5}
-    )
-    job = cloud.finish(cloud.submit(definition))
+def test_retried_until_it_succeeds(cloud):
+    """As often as the submission says, which counts instead of the definition."""
+    attempt = "$AWS_BATCH_JOB_ATTEMPT"
+    script = f"echo attempt {attempt}; [ {attempt} = 3 ] || exit {attempt}"
+    definition = cloud.define(["sh", "-c", script], retryStrategy={"attempts": 1})
+    job = cloud.finish(cloud.submit(definition, retryStrategy={"attempts": 5}))
     assert job["status"] == "SUCCEEDED"
     assert [attempt["container"]["exitCode"] for attempt in job["attempts"]] == [1, 2, 0]
     assert cloud.lines(job) == ["attempt 3"]
@@ -25,33 +18,25 @@ def test_retried_until_it_succeeds(cloud, tmp_path):
     assert job["startedAt"] == job["attempts"][-1]["startedAt"]
 
 
-def test_the_submissions_retry_strategy_wins(cloud):
-    definition = cloud.define(["false"], retryStrategy={"attempts": 1})
-    job = cloud.finish(cloud.submit(definition, retryStrategy={"attempts": 2}))
-    assert len(job["attempts"]) == 2
+A_SECOND, AN_HOUR = {"attemptDurationSeconds": 1}, {"attemptDurationSeconds": 3600}
 
 
-def test_timeout_sends_sigterm_and_is_not_retried(cloud):
-    definition = cloud.define(
-        ["sh", "-c", "trap 'echo stopping; exit 5' TERM; while :; do sleep 0.05; done"],
-        timeout={"attemptDurationSeconds": 3},
-        retryStrategy={"attempts": 3},
-    )
-    job = cloud.finish(cloud.submit(definition))
-    assert job["status"] == "FAILED"
+@pytest.mark.parametrize(
+    ("defined", "submitted", "trap", "code", "last_words"),
+    [
+        (A_SECOND, {}, "echo stopping; exit 5", 5, ["stopping"]),
+        (AN_HOUR, {"timeout": A_SECOND}, "", 137, []),
+    ],
+)
+def test_a_timeout_sends_sigterm_kills_what_ignores_it_and_is_not_retried(
+    cloud, defined, submitted, trap, code, last_words
+):
+    command = ["sh", "-c", f"trap '{trap}' TERM; while :; do sleep 0.05; done"]
+    definition = cloud.define(command, timeout=defined, retryStrategy={"attempts": 3})
+    job = cloud.finish(cloud.submit(definition, **submitted))
+    assert (job["status"], len(job["attempts"])) == ("FAILED", 1)
     assert job["statusReason"] == "Job attempt duration exceeded timeout"
-    assert job["container"]["exitCode"] == 5
-    assert cloud.lines(job) == ["stopping"]
-    assert len(job["attempts"]) == 1
-    assert job["stoppedAt"] - job["startedAt"] >= 3000
-
-
-def test_timeout_kills_what_ignores_sigterm(cloud):
-    definition = cloud.define(
-        ["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"],
-        timeout={"attemptDurationSeconds": 3600},  # the submission's wins
-    )
-    job = cloud.finish(cloud.submit(definition, timeout={"attemptDurationSeconds": 1}))
-    assert job["statusReason"] == "Job attempt duration exceeded timeout"
-    assert job["container"]["exitCode"] == 137
-    assert job["timeout"] == {"attemptDurationSeconds": 1}
+    assert job["container"]["exitCode"] == code
+    assert cloud.lines(job) == last_words
+    assert job["timeout"] == A_SECOND
+    assert job["stoppedAt"] - job["startedAt"] >= 1000

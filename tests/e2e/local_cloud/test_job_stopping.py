@@ -5,30 +5,24 @@ import pytest
 from tests.waiting import wait_for
 
 
-def test_terminate_a_running_job(cloud, gate):
-    job_id = cloud.submit(cloud.define(["sh", "-c", gate.script]), retryStrategy={"attempts": 3})
-    cloud.wait_for(job_id, "RUNNING")
-    cloud.batch.terminate_job(jobId=job_id, reason="no longer needed")
-    job = cloud.finish(job_id)
-    assert job["status"] == "FAILED"
-    assert job["statusReason"] == "no longer needed"
-    assert job["isTerminated"]
-    assert job["container"]["exitCode"] == 143
-    assert len(job["attempts"]) == 1
-
-
 @pytest.mark.parametrize(
     ("trap", "code", "last_words"),
-    [("echo cleaned; exit 0", 0, ["cleaned"]), ("", 137, [])],  # the second is killed
+    [
+        ("trap 'echo cleaned; exit 0' TERM", 0, ["cleaned"]),
+        ("trap '' TERM", 137, []),  # is killed
+        ("true", 143, []),
+    ],
 )
 def test_terminate_gives_the_job_time_to_clean_up(cloud, trap, code, last_words):
-    job_id = cloud.shell(f"trap '{trap}' TERM; echo ready; while :; do sleep 0.05; done")
+    script = f"{trap}; echo ready; while :; do sleep 0.05; done"
+    job_id = cloud.shell(script, retryStrategy={"attempts": 3})
     running = cloud.wait_for(job_id, "RUNNING")
     wait_for(lambda: cloud.lines(running), "log lines")
     cloud.batch.terminate_job(jobId=job_id, reason="stop")
     job = cloud.finish(job_id)
-    # A terminated job is FAILED, whatever its exit code.
+    # A terminated job is FAILED, whatever its exit code, and not tried again.
     assert (job["status"], job["container"]["exitCode"]) == ("FAILED", code)
+    assert (job["statusReason"], job["isTerminated"], len(job["attempts"])) == ("stop", True, 1)
     assert cloud.lines(job) == ["ready", *last_words]
 
 
@@ -51,7 +45,7 @@ def test_cancel_and_terminate_before_the_start(cloud, gate):
     assert cloud.describe(dependent)["statusReason"] == "and again"
 
 
-def test_cancel_does_not_affect_a_running_job(cloud, gate):
+def test_a_running_job_is_not_cancelled_and_a_finished_one_not_terminated(cloud, gate):
     job_id = cloud.shell(gate.script)
     cloud.wait_for(job_id, "RUNNING")
     cloud.batch.cancel_job(jobId=job_id, reason="too late")
@@ -60,15 +54,9 @@ def test_cancel_does_not_affect_a_running_job(cloud, gate):
     job = cloud.finish(job_id)
     assert job["status"] == "SUCCEEDED"
     assert not job["isCancelled"]
-
-
-def test_a_finished_job_stays_as_it_is(cloud):
-    job_id = cloud.shell("true")
-    before = cloud.finish(job_id)
-    cloud.batch.terminate_job(jobId=job_id, reason="too late")
-    cloud.batch.cancel_job(jobId=job_id, reason="too late")
-    after = cloud.describe(job_id)
-    assert (after["status"], after["statusReason"]) == (before["status"], before["statusReason"])
+    for each in (job_id, "no-such-job"):
+        cloud.batch.terminate_job(jobId=each, reason="too late, too")
+    assert cloud.describe(job_id) == job
 
 
 def test_deleting_a_queue_ends_its_jobs(cloud, gate):
@@ -79,8 +67,3 @@ def test_deleting_a_queue_ends_its_jobs(cloud, gate):
     cloud.batch.delete_job_queue(jobQueue=queue)
     job = cloud.finish(job_id)
     assert (job["status"], job["statusReason"]) == ("FAILED", "The job queue was deleted")
-
-
-def test_unknown_jobs_are_no_error(cloud):
-    cloud.batch.terminate_job(jobId="no-such-job", reason="none")
-    cloud.batch.cancel_job(jobId="no-such-job", reason="none")

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.clouds import DEADLINE_SECONDS, ROOT, ready, running
+from tests.e2e.local_cloud.conftest import is_running
 from tests.waiting import wait_for
 from tests.warm import Fork
 
@@ -49,7 +50,7 @@ def family(tmp_path):
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
-def test_no_job_process_outlives_the_server(family, signal_number, is_running):
+def test_no_job_process_outlives_the_server(family, signal_number):
     command, pids = family
     with running("--vcpus", "2") as cloud:
         cloud.submit(cloud.define(command))
@@ -63,7 +64,7 @@ def test_no_job_process_outlives_the_server(family, signal_number, is_running):
     wait_for(lambda: not any(is_running(pid) for pid in started), "end of all", seconds)
 
 
-def test_a_reset_ends_the_jobs_and_ctrl_c_the_server(family, is_running):
+def test_a_reset_ends_the_jobs_and_ctrl_c_the_server(family):
     command, pids = family
     with running("--vcpus", "2", "--stop-grace", "0") as cloud:
         job_id = cloud.submit(cloud.define(command))
@@ -83,27 +84,17 @@ def test_a_signal_that_another_thread_gets_ends_the_server():
         assert cloud.process.wait(DEADLINE_SECONDS) == 0
 
 
-def stuck_server(stderr):
+@pytest.mark.parametrize("somebody_listens", [True, False])
+def test_sigterm_ends_a_server_that_is_stuck(somebody_listens):
+    listening, writing = os.pipe()
     name = "tests.stand_ins.stuck_local_cloud"
-    process = Fork(name, ["--port", "0"], folder=ROOT, env=os.environ, stderr=stderr)
-    ready(process)
-    return process
-
-
-def test_sigterm_ends_a_server_that_is_stuck(tmp_path):
-    with (tmp_path / "errors").open("w+") as errors:
-        process = stuck_server(errors)
+    with os.fdopen(listening) as said:
+        with os.fdopen(writing, "w") as stderr:
+            process = Fork(name, ["--port", "0"], folder=ROOT, env=os.environ, stderr=stderr)
+            ready(process)
+        if not somebody_listens:
+            said.close()
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE_SECONDS) == 1
-        process.stdout.close()
-        assert "in serve" in (tmp_path / "errors").read_text()
-
-
-def test_a_server_that_is_stuck_ends_though_nobody_listens():
-    listening, writing = os.pipe()
-    with os.fdopen(writing, "w") as stderr:
-        process = stuck_server(stderr)
-    os.close(listening)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(DEADLINE_SECONDS) == 1
+        assert not somebody_listens or "in serve" in said.read()
     process.stdout.close()

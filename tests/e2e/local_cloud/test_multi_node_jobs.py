@@ -2,7 +2,6 @@
 
 import sys
 
-import psutil
 import pytest
 
 from tests.waiting import wait_for
@@ -10,227 +9,98 @@ from tests.waiting import wait_for
 SHOW = (
     "echo $AWS_BATCH_JOB_NODE_INDEX of $AWS_BATCH_JOB_NUM_NODES "
     "main $AWS_BATCH_JOB_MAIN_NODE_INDEX at [$AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS] "
-    "as $AWS_BATCH_JOB_ID"
+    "as $AWS_BATCH_JOB_ID for $WHO"
 )
-FOR_EVER = "while :; do sleep 0.05; done"
-# The same port on every node; the main node says who has called.
-TALK = """
-import json, os, socket, time, urllib.request
-
-metadata = json.load(urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]))
-(own,) = metadata["Networks"][0]["IPv4Addresses"]
-main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
-listener = socket.create_server((own, 29400))
-if main is None:
-    peers = [listener.accept()[0].makefile().readline().strip() for _ in range(2)]
-    print(own, *sorted(peers))
-else:
-    while True:
-        try:
-            connection = socket.create_connection((main, 29400), source_address=(own, 0))
-            break
-        except ConnectionRefusedError:  # it has started, but does not listen yet
-            time.sleep(0.05)
-    with connection:
-        connection.sendall(f"{own}\\n".encode())
-    time.sleep(60)
+OWN_ADDRESS = f"""{sys.executable} -c "
+import json, os, urllib.request
+task = json.load(urllib.request.urlopen(os.environ['ECS_CONTAINER_METADATA_URI_V4']))
+print(*task['Networks'][0]['IPv4Addresses'])
+"
 """
 
 
-@pytest.fixture
-def meet(tmp_path):
+def meet(folder, num_nodes):
     """A script for nodes: it ends when all nodes have reached it."""
-
-    def script(num_nodes):
-        all_here = " && ".join(f"[ -e {tmp_path}/{node} ]" for node in range(num_nodes))
-        here = f"{tmp_path}/$AWS_BATCH_JOB_NODE_INDEX"
-        return f"touch {here}; until {all_here}; do sleep 0.02; done"
-
-    return script
+    all_here = " && ".join(f"[ -e {folder}/{node} ]" for node in range(num_nodes))
+    here = f"{folder}/$AWS_BATCH_JOB_NODE_INDEX"
+    return f"touch {here}; until {all_here}; do sleep 0.02; done"
 
 
-@pytest.fixture
-def define_command(cloud):
-    """Register a multi-node job definition of a command."""
-
-    def define(command, num_nodes, main_node=0, gpus=0):
-        answer = cloud.batch.register_job_definition(
-            jobDefinitionName=cloud.name("nodes"),
-            type="multinode",
-            nodeProperties={
-                "numNodes": num_nodes,
-                "mainNode": main_node,
-                "nodeRangeProperties": [
-                    {"targetNodes": "0:", "container": cloud.container(command, gpus=gpus)}
-                ],
-            },
-        )
-        return answer["jobDefinitionArn"]
-
-    return define
+def define_nodes(cloud, script, main_node=0, gpus=0):
+    """Register the definition of a job of two nodes, which run a script."""
+    container = cloud.container(["sh", "-c", script], gpus=gpus)
+    answer = cloud.batch.register_job_definition(
+        jobDefinitionName=cloud.name("nodes"),
+        type="multinode",
+        nodeProperties={
+            "numNodes": 2,
+            "mainNode": main_node,
+            "nodeRangeProperties": [{"targetNodes": "0:", "container": container}],
+        },
+    )
+    return answer["jobDefinitionArn"]
 
 
-@pytest.fixture
-def define_nodes(define_command):
-    """Register a multi-node job definition of a script; children may have one of their own."""
-
-    def define(script, child=None, **fields):
-        if child is not None:
-            script = f"if [ $AWS_BATCH_JOB_NODE_INDEX = 0 ]; then {script}; else {child}; fi"
-        return define_command(["sh", "-c", script], **fields)
-
-    return define
-
-
-@pytest.fixture
-def running_nodes(faults):
-    """Wait until so many nodes of a job run; their process ids by node."""
-
-    def wait(job_id, count):
-        def nodes():
-            found = faults.client.get(f"/_faults/jobs/{job_id}").json().get("nodes", {})
-            return found if len(list(filter(None, found.values()))) == count else None
-
-        return wait_for(nodes, f"{count} nodes of job {job_id}")
-
-    return wait
-
-
-def address(node):
-    """A node's own address, as it is described."""
-    (interface,) = node["container"]["networkInterfaces"]
-    return interface["privateIpv4Address"]
-
-
-def exit_codes(cloud, job_id, num_nodes):
-    nodes = [cloud.describe(f"{job_id}#{node}") for node in range(num_nodes)]
-    return [node["container"].get("exitCode") for node in nodes]
-
-
-def test_every_node_gets_its_index(cloud, define_nodes, meet):
-    job_id = cloud.submit(define_nodes(f"{SHOW}; {meet(3)}", num_nodes=3, main_node=1))
+def test_every_node_gets_its_index_and_what_the_submission_overrides(cloud, tmp_path):
+    definition = define_nodes(cloud, f"{SHOW}; {OWN_ADDRESS}{meet(tmp_path, 3)}", main_node=1)
+    environment = {"environment": [{"name": "WHO", "value": "anybody"}]}
+    overrides = {"targetNodes": "0:", "containerOverrides": environment}
+    asked = {"numNodes": 3, "nodePropertyOverrides": [overrides]}
+    job_id = cloud.submit(definition, nodeOverrides=asked)
     job = cloud.finish(job_id)
     assert job["status"] == "SUCCEEDED"
     assert job["nodeProperties"]["numNodes"] == 3
     nodes = [cloud.describe(f"{job_id}#{node}") for node in range(3)]
-    main = address(nodes[1])
+    described = [node["container"]["networkInterfaces"] for node in nodes]
+    own = [interface["privateIpv4Address"] for (interface,) in described]
     assert list(map(cloud.lines, nodes)) == [
-        [f"0 of 3 main 1 at [{main}] as {job_id}#0"],
-        [f"1 of 3 main 1 at [] as {job_id}#1"],
-        [f"2 of 3 main 1 at [{main}] as {job_id}#2"],
+        [f"0 of 3 main 1 at [{own[1]}] as {job_id}#0 for anybody", own[0]],
+        [f"1 of 3 main 1 at [] as {job_id}#1 for anybody", own[1]],
+        [f"2 of 3 main 1 at [{own[1]}] as {job_id}#2 for anybody", own[2]],
     ]
     assert nodes[1]["nodeDetails"] == {"nodeIndex": 1, "isMainNode": True}
 
 
-def test_nodes_talk_at_addresses_of_their_own(cloud, define_command):
-    definition = define_command([sys.executable, "-c", TALK], num_nodes=3)
-    jobs = [cloud.submit(definition) for _ in range(2)]
-    seen = []
-    for job_id in jobs:
-        assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-        nodes = [cloud.describe(f"{job_id}#{node}") for node in range(3)]
-        main, *children = map(address, nodes)
-        assert cloud.lines(nodes[0]) == [" ".join([main, *sorted(children)])]
-        seen += [main, *children]
-    assert len({*seen, "127.0.0.1"}) == 7
-
-
-@pytest.mark.parametrize(("code", "status"), [(0, "SUCCEEDED"), (6, "FAILED")])
+@pytest.mark.parametrize(
+    ("end", "status", "codes"),
+    [
+        ("itself", "SUCCEEDED", [0, 143]),
+        ("killed", "FAILED", [137, 143]),
+        ("terminated", "FAILED", [143, 143]),
+    ],
+)
 def test_the_main_node_decides_and_a_child_that_runs_is_ended_with_it(
-    cloud, define_nodes, gate, running_nodes, code, status
+    cloud, gate, faults, end, status, codes
 ):
-    job_id = cloud.submit(define_nodes(f"{gate.script}; exit {code}", FOR_EVER, num_nodes=2))
-    running_nodes(job_id, 2)
-    gate.open()
+    script = f"[ $AWS_BATCH_JOB_NODE_INDEX = 0 ] || exec sleep 600; {gate.script}"
+    job_id = cloud.submit(define_nodes(cloud, script))
+    shown, kill = f"/_faults/jobs/{job_id}", f"/_faults/jobs/{job_id}/nodes/0/kill"
+
+    def are_running():
+        pids = faults.client.get(shown).json().get("nodes", {})
+        return len(list(filter(None, pids.values()))) == 2
+
+    wait_for(are_running, "both nodes")
+    if end == "killed":
+        faults.client.post(kill).raise_for_status()
+    elif end == "terminated":
+        cloud.batch.terminate_job(jobId=job_id, reason="stop")
+    else:
+        gate.open()
     assert cloud.finish(job_id)["status"] == status
-    assert exit_codes(cloud, job_id, 2) == [code, 143]
+    nodes = [cloud.describe(f"{job_id}#{node}") for node in range(2)]
+    assert [node["container"]["exitCode"] for node in nodes] == codes
+    gone = faults.client.post(kill)
+    assert (gone.status_code, f"({status}) is not running" in gone.json()["message"]) == (409, True)
 
 
-def test_a_child_nodes_failure_neither_fails_nor_retries_the_job(
-    cloud, define_nodes, gate, tmp_path
-):
-    child = f"echo $$ >{tmp_path}/writing; mv {tmp_path}/writing {tmp_path}/child; exit 9"
-    definition = define_nodes(gate.script, child, num_nodes=2)
-    job_id = cloud.submit(definition, retryStrategy={"attempts": 3})
-    wait_for((tmp_path / "child").exists, "child")
-    process = int((tmp_path / "child").read_text())
-    wait_for(lambda: not psutil.pid_exists(process), "its end")  # else the main node's ends it
-    gate.open()
-    job = cloud.finish(job_id)
-    assert (job["status"], len(job["attempts"])) == ("SUCCEEDED", 1)
-    assert exit_codes(cloud, job_id, 2) == [0, 9]
-
-
-def test_a_killed_child_leaves_the_others_alone(
-    cloud, define_nodes, gate, faults, running_nodes, is_running
-):
-    job_id = cloud.submit(define_nodes(gate.script, num_nodes=3))
-    (pid,) = running_nodes(job_id, 3)["2"]
-    killed = faults.client.post(f"/_faults/jobs/{job_id}/nodes/2/kill")
-    assert killed.json() == {"job_id": job_id, "node": 2}
-    wait_for(lambda: not is_running(pid), "end of the node")
-    running_nodes(job_id, 2)
-    assert cloud.describe(job_id)["status"] == "RUNNING"
-    gate.open()
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-    codes = exit_codes(cloud, job_id, 3)
-    assert (codes[0], codes[2]) == (0, 137)
-
-
-def test_a_killed_main_node_fails_the_job_and_ends_the_others(
-    cloud, define_nodes, gate, faults, running_nodes
-):
-    job_id = cloud.submit(define_nodes(gate.script, num_nodes=2))
-    running_nodes(job_id, 2)
-    faults.client.post(f"/_faults/jobs/{job_id}/nodes/0/kill").raise_for_status()
-    assert cloud.finish(job_id)["status"] == "FAILED"
-    assert exit_codes(cloud, job_id, 2) == [137, 143]
-    gone = faults.client.post(f"/_faults/jobs/{job_id}/nodes/0/kill")
-    assert (gone.status_code, "(FAILED) is not running" in gone.json()["message"]) == (409, True)
-
-
-@pytest.mark.parametrize("kind", ["SPOT", "FARGATE"])
-def test_elsewhere_than_on_on_demand_instances_they_wait_for_ever(cloud, define_nodes, kind):
-    environment = cloud.create_compute_environment(cloud.name("environment"), type=kind)
-    queue = cloud.create_queue(compute_environment=environment)
-    job_id = cloud.submit(define_nodes("true", num_nodes=2), queue=queue)
-    assert cloud.finish(cloud.shell("true", queue=queue))["status"] == "SUCCEEDED"
-    job = cloud.describe(job_id)
-    assert (job["status"], job.get("statusReason")) == ("RUNNABLE", None)
-    cloud.batch.cancel_job(jobId=job_id, reason="no longer needed")
-
-
-def test_node_overrides(cloud, define_nodes, meet):
-    script = f"echo $WHO; {meet(3)}"
-    definition = define_nodes(script, num_nodes=2)
-    environment = [{"name": "WHO", "value": "anybody"}]
-    overrides = {
-        "numNodes": 3,
-        "nodePropertyOverrides": [
-            {"targetNodes": "0:", "containerOverrides": {"environment": environment}}
-        ],
-    }
-    job_id = cloud.submit(definition, nodeOverrides=overrides)
-    assert cloud.finish(job_id)["status"] == "SUCCEEDED"
-    outputs = [cloud.lines(cloud.describe(f"{job_id}#{node}")) for node in range(3)]
-    assert outputs == [["anybody"]] * 3
-
-
-def test_nodes_get_their_resources_together_or_not_at_all(cloud, define_nodes, gate, meet):
+def test_nodes_get_their_resources_together_or_not_at_all(cloud, gate, tmp_path):
     blocker = cloud.submit(cloud.define(["sh", "-c", gate.script], gpus=1))
     cloud.wait_for(blocker, "RUNNING")
-    script = f"echo $NVIDIA_VISIBLE_DEVICES; {meet(2)}"
-    job_id = cloud.submit(define_nodes(script, num_nodes=2, gpus=1))
+    script = f"echo $NVIDIA_VISIBLE_DEVICES; {meet(tmp_path, 2)}"
+    job_id = cloud.submit(define_nodes(cloud, script, gpus=1))
     assert cloud.describe(job_id)["status"] == "RUNNABLE"
     gate.open()
     assert cloud.finish(job_id)["status"] == "SUCCEEDED"
     gpus = [cloud.lines(cloud.describe(f"{job_id}#{node}"))[0] for node in range(2)]
     assert sorted(gpus) == ["0", "1"]
-
-
-def test_terminate_ends_all_nodes(cloud, define_nodes, gate, running_nodes):
-    job_id = cloud.submit(define_nodes(gate.script, num_nodes=2))
-    running_nodes(job_id, 2)
-    cloud.batch.terminate_job(jobId=job_id, reason="stop")
-    assert cloud.finish(job_id)["statusReason"] == "stop"
-    assert exit_codes(cloud, job_id, 2) == [143, 143]

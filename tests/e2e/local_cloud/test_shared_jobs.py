@@ -27,9 +27,7 @@ CONTAINER = {
 }
 
 
-@pytest.fixture(scope="module")
-def config(cloud):
-    """An installation with one target, whose jobs share an instance of the local cloud."""
+def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(cloud):
     cloud.client("s3").create_bucket(Bucket=BUCKET)
     environment = cloud.create_compute_environment(
         "shared", 8, instanceTypes=["g4dn.2xlarge"], allocationStrategy="BEST_FIT"
@@ -44,24 +42,11 @@ def config(cloud):
         sharing="time_slicing",
         max_replicas=REPLICAS,
     )
-    return configured(bucket=BUCKET, targets={TARGET: shared}, log_group="/aws/batch/job")
-
-
-def followed(cloud, config, job, run_id=RUN_ID):
-    """The XComs of a planned job, as its task has run it."""
-    with reaching(cloud):
-        kwargs = operator_kwargs(config, run_id, job)
-        return follow_operator(kwargs, run_id, "gpu_sharing_benchmark")
-
-
-def planned(config, **wanted):
+    config = configured(bucket=BUCKET, targets={TARGET: shared}, log_group="/aws/batch/job")
     asked = {"modes": ["time_slicing"], "replicas": [REPLICAS], "task": "matmul", "axes": "size=64"}
-    return plan_sharing(config, sharing_options(asked | wanted), run_name=RUN_ID)
-
-
-def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(cloud, config):
-    (job,) = planned(config)
-    xcoms = followed(cloud, config, job)
+    (job,) = plan_sharing(config, sharing_options(asked), run_name=RUN_ID)
+    with reaching(cloud):
+        xcoms = follow_operator(operator_kwargs(config, RUN_ID, job), "gpu_sharing_benchmark")
     assert FAILURE_XCOM not in xcoms, xcoms[FAILURE_XCOM]
     collected = collect(cloud, config, [job], [xcoms])
     assert collected.lost == ()
@@ -87,10 +72,3 @@ def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(clou
     )
     # Of one instance, not of each child.
     assert found.instance_seconds == pytest.approx((last - first) / 1000)
-
-
-def test_a_child_that_fails_is_named_with_its_reason(cloud, config):
-    (job,) = planned(config, task="own:missing", axes="")
-    failure = followed(cloud, config, job, "manual__of-no-workload")[FAILURE_XCOM]
-    assert f"{REPLICAS} of {REPLICAS} children failed:\n0: exit code" in failure
-    assert "unknown workload 'missing'" in failure

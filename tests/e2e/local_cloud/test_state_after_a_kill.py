@@ -1,41 +1,45 @@
 """A local cloud with --state is killed and restarted: jobs as processes have lost their host."""
 
-import pytest
-
 from laptop.processes import free_port
+from tests.builders.lustre import Lustre
 from tests.containers.restarting import restarting
-
-RETRY_HOST_LOST = {
-    "attempts": 2,
-    "evaluateOnExit": [
-        {"action": "RETRY", "onStatusReason": "Host EC2*"},
-        {"action": "EXIT", "onReason": "*"},
-    ],
-}
+from tests.e2e.local_cloud.conftest import SPOT_RULES
+from tests.waiting import wait_for
 
 
-@pytest.fixture
-def options(tmp_path):
-    (tmp_path / "state").mkdir()
-    return ["--port", str(free_port()), "--vcpus", "1", "--state", str(tmp_path / "state")]
-
-
-def test_state_survives_and_running_jobs_have_lost_their_host(options, tmp_path):
+def test_state_survives_and_running_jobs_have_lost_their_host(tmp_path):
+    state = tmp_path / "state"
+    state.mkdir()
+    options = "--port", str(free_port()), "--state", str(state), "--file-system-seconds", "0.2"
     script = f"touch {tmp_path}/$AWS_BATCH_JOB_ATTEMPT; [ $AWS_BATCH_JOB_ATTEMPT = 2 ] || sleep 600"
-    with restarting(*options) as again:
+    with restarting(*options, "--vcpus", "1") as again:
         cloud = again.cloud
+        lustre, file_systems = Lustre(cloud.client), state / "file-systems"
+
+        def become_available(file_system_id):
+            wait_for(lambda: lustre.lifecycle(file_system_id) == "AVAILABLE", "file system")
+
+        made = lustre.create()
+        become_available(made)
+        (file_systems / made / "written").touch()
         s3, sqs = cloud.client("s3"), cloud.client("sqs")
         s3.create_bucket(Bucket="kept")
         s3.put_object(Bucket="kept", Key="raw/a.json", Body=b"content")
         ended = cloud.shell("echo it")
         before = cloud.finish(ended)
-        job_id = cloud.shell(script, retryStrategy=RETRY_HOST_LOST)
+        job_id = cloud.shell(script, retryStrategy={"attempts": 2, "evaluateOnExit": SPOT_RULES})
         cloud.wait_for(job_id, "RUNNING")
         waiting = cloud.shell("echo waited")
         dependent = cloud.shell("echo depended", dependsOn=[{"jobId": waiting}])
+        other = lustre.create()
         again.kill()
 
         again.start()
+        become_available(other)
+        assert lustre.lifecycle(made) == "AVAILABLE"
+        assert (file_systems / made / "written").exists()
+        lustre.fsx.delete_file_system(FileSystemId=made)
+        wait_for(lambda: [path.name for path in file_systems.iterdir()] == [other], "its end")
         assert s3.get_object(Bucket="kept", Key="raw/a.json")["Body"].read() == b"content"
         assert cloud.describe(ended) == before
         assert cloud.lines(before) == ["it"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.stand_ins.kubernetes_api.errors import RefusedError
+
+if TYPE_CHECKING:
+    from tests.stand_ins.kubernetes_api.api import Call
 
 PREFIX = "k8s-aws-v1."
 
@@ -43,31 +46,22 @@ class Access:
         return self.groups[key]
 
 
-def check(
-    objects: Sequence[Mapping[str, Any]],
-    groups: Sequence[str],
-    *,
-    verb: str,
-    api_group: str,
-    resource: str,
-    namespace: str | None,
-    name: str | None,
-) -> None:
+def check(objects: Sequence[Mapping[str, Any]], groups: Sequence[str], call: Call) -> None:
     """Refuse a call that no role bound to the groups allows."""
-    for rule in _rules(objects, groups, namespace):
+    for rule in _rules(objects, groups, call.namespace):
         if (
-            verb in rule["verbs"]
-            and api_group in rule["apiGroups"]
-            and resource in rule["resources"]
-            and (not rule.get("resourceNames") or name in rule["resourceNames"])
+            call.verb in rule["verbs"]
+            and call.group in rule["apiGroups"]
+            and call.resource in rule["resources"]
+            and (not rule.get("resourceNames") or call.name in rule["resourceNames"])
         ):
             return
-    where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
-    named = f' "{name}"' if name else ""
+    where = f'in the namespace "{call.namespace}"' if call.namespace else "at the cluster scope"
+    named = f' "{call.name}"' if call.name else ""
     raise RefusedError(
         403,
-        f'{resource}{named} is forbidden: User "airflow" cannot {verb} resource "{resource}" in '
-        f'API group "{api_group}" {where}',
+        f'{call.resource}{named} is forbidden: User "airflow" cannot {call.verb} resource '
+        f'"{call.resource}" in API group "{call.group}" {where}',
     )
 
 

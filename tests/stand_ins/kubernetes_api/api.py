@@ -133,15 +133,7 @@ def serving(cluster: Cluster, let_in: Access) -> Iterator[str]:
         def found(self, body: bytes) -> Object | str:
             groups = let_in.groups_of(self.headers.get("Authorization"))
             call = Call(self.command, self.path, body, self.headers.get("Content-Type", ""))
-            access.check(
-                cluster.objects,
-                groups,
-                verb=call.verb,
-                api_group=call.group,
-                resource=call.resource,
-                namespace=call.namespace,
-                name=call.name,
-            )
+            access.check(cluster.objects, groups, call)
             cluster.tick()
             return answer(cluster, call)
 

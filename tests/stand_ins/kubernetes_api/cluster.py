@@ -49,14 +49,10 @@ class Cluster:
         for one in self.of("DaemonSet"):
             one["metadata"]["generation"] = 1
 
-    ############################################################################
-    # What a test does to it
-    ############################################################################
-
-    def add_node(self, gpus: int, *, cpu: str = "47810m", memory: str = "190000Mi") -> Object:
+    def add_node(self, gpus: int) -> Object:
         """A node as the stack's node group starts it: labelled, tainted, ready."""
         name = f"ip-10-7-0-{next(self.count)}.ec2.internal"
-        offered = {"cpu": cpu, "memory": memory, "pods": "234"}
+        offered = {"cpu": "47810m", "memory": "190000Mi", "pods": "234"}
         node = {
             "metadata": {"name": name, "labels": {"eks-node": "gpu"}},
             "spec": {"taints": [{"key": GPU, "value": "present", "effect": "NoSchedule"}]},
@@ -73,10 +69,6 @@ class Cluster:
     def let_time_pass(self, job: str, seconds: float) -> None:
         """For the job's own limit."""
         self.seconds[job] = self.seconds.get(job, 0) + seconds
-
-    ############################################################################
-    # What the API does to it
-    ############################################################################
 
     def namespace_exists(self, name: str) -> bool:
         own = any(one["metadata"]["name"] == name for one in self.of("Namespace"))
@@ -123,10 +115,6 @@ class Cluster:
             found["metadata"]["generation"] += 1
             self.rolling = ROLL_OUT_TICKS
         return found
-
-    ############################################################################
-    # What controllers do with it
-    ############################################################################
 
     def tick(self) -> None:
         controllers.roll_out(self)

@@ -58,11 +58,11 @@ def _file(path: str, spec: Object, config_maps: Sequence[Object]) -> str:
 
 def _configured(text: str, gpus: int) -> Offer:
     config = yaml.safe_load(text)
-    _known(config, "version", "flags", "resources", "sharing")
+    _known(config, "version", "flags", "sharing")
     if config.get("version") != "v1":
         raise ConfigError(f"unknown version: {config.get('version')}")
     flags = config.get("flags", {})
-    _known(flags, "migStrategy", "failOnInitError")
+    _known(flags, "migStrategy")
     if flags.get("migStrategy", "none") not in {"none", "single", "mixed"}:
         raise ConfigError(f"unknown MIG strategy: {flags['migStrategy']}")
     sharing = config.get("sharing", {})
@@ -70,11 +70,9 @@ def _configured(text: str, gpus: int) -> Offer:
     slicing = sharing.get("timeSlicing")
     if slicing is None:
         return Offer(gpus)
-    _known(slicing, "renameByDefault", "failRequestsGreaterThanOne", "resources")
-    if slicing.get("renameByDefault"):
-        return Offer(0)  # of nvidia.com/gpu; the others are nvidia.com/gpu.shared
+    _known(slicing, "failRequestsGreaterThanOne", "resources")
     for resource in slicing["resources"]:
-        _known(resource, "name", "rename", "devices", "replicas")
+        _known(resource, "name", "replicas")
         if resource["replicas"] < 2:
             raise ConfigError(f"number of replicas must be >= 2: {resource['replicas']}")
         if resource["name"] == GPU:

@@ -13,10 +13,6 @@ VERSION = "1.36"
 LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 LONGEST_DNS_LABEL = 63
-HOST_PATHS = (
-    *("", "Directory", "DirectoryOrCreate", "File", "FileOrCreate"),
-    *("Socket", "CharDevice", "BlockDevice"),
-)
 
 Object = dict[str, Any]
 
@@ -40,8 +36,6 @@ def check_job(job: Object) -> None:
             raise _invalid(name, "spec.completions: Required value: when mode is Indexed")
         if len(last) > LONGEST_DNS_LABEL:
             raise _invalid(name, f'metadata.name: Invalid value: "{last}": must be no more than 63')
-    if spec.get("selector") and not spec.get("manualSelector"):
-        raise _invalid(name, "spec.selector: Invalid value: it is generated")
     _check_labels(name, job["metadata"].get("labels") or {})
     template = spec["template"]
     _check_labels(name, (template.get("metadata") or {}).get("labels") or {})
@@ -65,32 +59,10 @@ def _check_pod(name: str, pod: Object) -> None:
             'supported values: "OnFailure", "Never"',
         )
     volumes = {volume["name"] for volume in pod.get("volumes") or ()}
-    for volume in pod.get("volumes") or ():
-        kind = (volume.get("hostPath") or {}).get("type", "")
-        if kind not in HOST_PATHS:
-            raise _invalid(name, f'hostPath.type: Unsupported value: "{kind}"')
     for container in pod["containers"]:
         for mount in container.get("volumeMounts") or ():
             if mount["name"] not in volumes:
                 raise _invalid(name, f'volumeMounts.name: Not found: "{mount["name"]}"')
-        _check_resources(name, container.get("resources") or {})
-
-
-def _check_resources(name: str, resources: Object) -> None:
-    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    for key in {*requests, *limits}:
-        if "/" not in key:
-            continue
-        if key not in limits:
-            raise _invalid(name, f"resources.limits[{key}]: Required value: Limit must be set")
-        if requests.get(key, limits[key]) != limits[key]:
-            raise _invalid(
-                name,
-                f'resources.requests: Invalid value: "{requests[key]}": must be equal to {key} '
-                f"limit of {limits[key]}",
-            )
-        if not re.fullmatch(r"[0-9]+", str(limits[key])):
-            raise _invalid(name, f'resources.limits[{key}]: Invalid value: "{limits[key]}"')
 
 
 def _invalid(name: str, problem: str) -> RefusedError:

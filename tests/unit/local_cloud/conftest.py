@@ -10,6 +10,8 @@ import pytest
 from botocore.config import Config
 from werkzeug.serving import make_server
 
+from local_cloud.faults.kinds import FAULT
+from local_cloud.faults.under_way import UNDER_WAY, Active
 from local_cloud.gaps import log_events, logs
 from local_cloud.server import QuietRequestHandler
 from local_cloud.settings import Settings
@@ -22,6 +24,27 @@ SETTINGS = Settings(URL, URL, gpus=0, vcpus=1, memory_mib=64, job_dir=Path())
 def batch():
     with local_batch() as made:
         yield made
+
+
+@pytest.fixture
+def queue(batch):
+    """A queue with an environment, and a definition for its jobs."""
+    batch.environment()
+    batch.define()
+    return batch.queue()
+
+
+@pytest.fixture
+def begin():
+    """Begins a fault; all are over with the test."""
+
+    def begun(kind, **fields):
+        fault = FAULT.validate_python({"kind": kind, **fields})
+        active = UNDER_WAY[str(len(UNDER_WAY))] = Active(str(len(UNDER_WAY)), fault)
+        return active
+
+    yield begun
+    UNDER_WAY.clear()
 
 
 @pytest.fixture

@@ -8,9 +8,11 @@ import pytest
 from local_cloud import server
 from local_cloud.__main__ import endpoint_url, main, parse_arguments
 from local_cloud.batch.running.runtime import RuntimeUnavailableError
+from local_cloud.credentials import CredentialsError
 from local_cloud.state import StateError
 from tests.documented import arguments, documented
 from tests.paths import ROOT
+from tests.stand_ins.failing_calls import failing
 
 
 @pytest.mark.parametrize(
@@ -32,13 +34,10 @@ from tests.paths import ROOT
         (["--job-network", "n"], "--job-network requires --jobs containers"),
         (["--jobs", "containers", "--job-network", "n"], "--job-network requires --job-endpoint"),
         (
-            ["--job-endpoint", "local-cloud:5000"],
-            "'local-cloud:5000' is not a URL of the form http://HOST:PORT",
+            ["--job-endpoint", "cloud:5000"],
+            "'cloud:5000' is not a URL of the form http://HOST:PORT",
         ),
-        (
-            ["--job-endpoint", "http://h:1/path"],
-            "'http://h:1/path' is not a URL of the form http://HOST:PORT",
-        ),
+        (["--job-endpoint", "http://h:1/p"], "'http://h:1/p' is not a URL of the form http://HO"),
         (["--credentials", "/no/such/folder/file"], "is not a file path in an existing folder"),
         (["--credentials", "f", "--any-credentials"], "set only one of them"),
         (["--no-such-option"], "--no-such-option"),
@@ -76,12 +75,9 @@ def test_a_port_in_use_is_reported_in_one_line(capsys, no_signals):
     assert f"cannot listen on 127.0.0.1:{port}: the port is in use" in line
 
 
-@pytest.mark.parametrize("error", [RuntimeUnavailableError, StateError])
+@pytest.mark.parametrize("error", [CredentialsError, RuntimeUnavailableError, StateError])
 def test_a_failure_to_start_is_reported_in_one_line(capsys, no_signals, monkeypatch, error):
-    def serve(*_, **__):
-        raise error("this is why")
-
-    monkeypatch.setattr(server, "serve", serve)
+    monkeypatch.setattr(server, "serve", failing(error("this is why")))
     assert main(["--port", "0"]) == 2
     output = capsys.readouterr()
     assert (output.out, output.err) == ("", "local_cloud: this is why\n")

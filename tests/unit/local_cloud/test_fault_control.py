@@ -12,7 +12,8 @@ from werkzeug.wrappers import Response
 from local_cloud.fault_control import Faults
 from local_cloud.faults import errors
 from local_cloud.faults.under_way import UNDER_WAY
-from local_cloud.file_systems import folders
+from local_cloud.file_systems import folders, models
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.local_batch import signed
 
 
@@ -57,13 +58,11 @@ def test_a_share_of_calls_is_throttled_depending_on_the_seed(client):
     assert outcomes(2) == expected(2) != expected(1)
 
 
-def test_other_services_are_not_affected(client):
-    begin(client, kind="throttle", share=1, services=["batch"])
+def test_services_operations_and_resources_narrow_a_fault(client):
+    throttle = begin(client, kind="throttle", share=1, services=["batch"])
     assert describe_jobs(client).status_code == 429
     assert get_object(client).data == b"served"
-
-
-def test_operations_and_resources_narrow_a_fault(client):
+    client.delete(f"/_faults/{throttle}")
     begin(client, kind="outage", seconds=60, operations=["SubmitJob"])
     assert describe_jobs(client).status_code == 200
     assert client.post("/v1/submitjob", json={}, headers=signed()).status_code == 503
@@ -94,20 +93,22 @@ def test_expired_credentials_have_the_error_of_each_service(client):
 
 def test_a_fault_ends_by_itself(client, monkeypatch):
     began = []
-    monkeypatch.setattr(
-        "local_cloud.fault_control.threading.Timer",
-        lambda seconds, ring, arguments: (
-            began.append((seconds, ring, arguments))
-            or SimpleNamespace(start=lambda: None, cancel=lambda: None)
-        ),
-    )
+    monkeypatch.setattr("local_cloud.fault_control.later", lambda *call: began.append(call))
     begin(client, kind="outage", seconds=30)
     assert describe_jobs(client).status_code == 503
-    ((seconds, ring, arguments),) = began
+    ((seconds, ring, *arguments),) = began
     assert seconds == 30
     ring(*arguments)
     assert describe_jobs(client).status_code == 200
     assert client.get("/_faults").json == {"faults": []}
+
+
+def test_a_late_answer_is_delayed(client, monkeypatch):
+    slept = []
+    monkeypatch.setattr("local_cloud.fault_control.time", SimpleNamespace(sleep=slept.append))
+    begin(client, kind="late_answer", operations=["DescribeJobs"], delay_seconds=0.5)
+    assert describe_jobs(client).data == get_object(client).data == b"served"
+    assert slept == [0.5, 0.0]
 
 
 def test_a_dropped_connection_has_no_answer(client):
@@ -120,7 +121,7 @@ def test_a_dropped_connection_has_no_answer(client):
     assert len(closed) == 1
 
 
-def test_faults_under_way_are_shown_with_their_strikes(client):
+def test_faults_under_way_are_shown_with_their_strikes_until_they_are_deleted(client):
     first = begin(client, kind="throttle", share=1, services=["batch"])
     begin(client, kind="missing_image", image="repository:tag")
     describe_jobs(client)
@@ -129,13 +130,8 @@ def test_faults_under_way_are_shown_with_their_strikes(client):
     assert (throttle["id"], throttle["kind"], throttle["strikes"]) == (first, "throttle", 2)
     assert throttle["remaining_seconds"] is None
     assert (image["kind"], image["image"]) == ("missing_image", "repository:tag")
-
-
-def test_a_deleted_fault_is_over(client):
-    begin(client, kind="missing_image", image="repository:tag")
     assert client.delete("/_faults").status_code == 204
     assert UNDER_WAY == {}
-    assert client.delete("/_faults/1").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -166,10 +162,19 @@ def test_only_this_machine_controls_faults(client, address):
     assert "machine that runs the local cloud" in refused.json["message"]
 
 
-def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monkeypatch):
-    def refuse():
-        raise folders.NotPermittedError("mount needs root")
+def test_file_systems_are_full_as_long_as_the_fault(client, monkeypatch):
+    done = []
+    monkeypatch.setattr(folders, "check_permitted", lambda: None)
+    for name in ("fill_all", "make_room"):
+        monkeypatch.setattr(models, name, lambda name=name: done.append(name))
+    fault = begin(client, kind="file_system_full")
+    assert done == ["fill_all"]
+    client.delete(f"/_faults/{fault}")
+    assert done == ["fill_all", "make_room"]
 
+
+def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monkeypatch):
+    refuse = failing(folders.NotPermittedError("mount needs root"))
     monkeypatch.setattr(folders, "check_permitted", refuse)
     answered = client.post("/_faults", json={"kind": "file_system_full"})
     said = answered.json["message"]
@@ -177,11 +182,15 @@ def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monk
     assert client.get("/_faults").json == {"faults": []}
 
 
-def test_a_node_of_no_job_cannot_be_killed(client):
-    assert client.post("/_faults/jobs/none/nodes/0/kill").status_code == 404
-    assert client.post("/_faults/jobs/none/nodes/main/kill").status_code == 405
-
-
-def test_unknown_paths_and_methods_are_refused(client):
-    assert client.put("/_faults").status_code == 405
-    assert client.get("/_faults/jobs/none").status_code == 404
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/jobs/none/nodes/0/kill", 404),
+        ("POST", "/jobs/none/nodes/main/kill", 405),
+        ("GET", "/jobs/none", 404),
+        ("DELETE", "/1", 404),
+        ("PUT", "", 405),
+    ],
+)
+def test_what_is_not_there_is_refused(client, method, path, status):
+    assert client.open(f"/_faults{path}", method=method).status_code == status

@@ -1,6 +1,7 @@
 """Metadata of a host, with Spot's notice alone, and of a task, from an engine's description."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 from werkzeug.test import Client
@@ -21,9 +22,12 @@ def client():
     return Client(HostMetadata(Response("served"), ends.get, running.__contains__))
 
 
+def token(client, task_id):
+    return client.put(f"/_host/{task_id}/latest/api/token", headers={TTL: "60"}).text
+
+
 def get(client, path, task_id=TASK_ID):
-    token = client.put(f"/_host/{task_id}/latest/api/token", headers={TTL: "60"}).text
-    return client.get(f"/_host/{task_id}/{path}", headers={TOKEN: token})
+    return client.get(f"/_host/{task_id}/{path}", headers={TOKEN: token(client, task_id)})
 
 
 def test_a_notice_names_action_and_time(client):
@@ -43,21 +47,20 @@ def test_all_else_is_not_found(client, path, task_id):
     assert get(client, path, task_id).status_code == 404
 
 
-@pytest.mark.parametrize("headers", [{}, {TOKEN: "made-up"}])
-def test_no_answer_without_a_token(client, headers):
-    assert client.get(f"/_host/{TASK_ID}/{ACTION}", headers=headers).status_code == 401
+def test_only_who_has_a_fresh_token_of_the_task_reads_and_nobody_writes(client, monkeypatch):
+    path, own = f"/_host/{TASK_ID}/{ACTION}", {TOKEN: token(client, TASK_ID)}
+    for headers in ({}, {TOKEN: "made-up"}, {TOKEN: token(client, SAFE_TASK_ID)}):
+        assert client.get(path, headers=headers).status_code == 401
+    assert client.get(path, headers=own).status_code == 200
+    assert client.post(path, headers=own).status_code == 405
+    monkeypatch.setattr("local_cloud.metadata.time.monotonic", lambda: float("inf"))
+    assert client.get(path, headers=own).status_code == 401
 
 
 def test_who_is_no_task_that_runs_gets_no_token(client):
     nobody = "0" * 32
     assert client.put(f"/_host/{nobody}/latest/api/token", headers={TTL: "60"}).status_code == 404
     assert get(client, ACTION, nobody).status_code == 404
-
-
-def test_a_tasks_token_is_worth_nothing_for_another(client):
-    token = client.put(f"/_host/{SAFE_TASK_ID}/latest/api/token", headers={TTL: "60"}).text
-    assert client.get(f"/_host/{TASK_ID}/{ACTION}", headers={TOKEN: token}).status_code == 401
-    assert client.get(f"/_host/{SAFE_TASK_ID}/{ACTION}", headers={TOKEN: token}).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -75,16 +78,6 @@ def test_a_token_needs_a_lifetime_and_no_proxy(client, headers, status):
     assert client.put(path, headers=headers).status_code == status
 
 
-def test_an_old_token_is_refused(client, monkeypatch):
-    token = client.put(f"/_host/{TASK_ID}/latest/api/token", headers={TTL: "60"}).text
-    monkeypatch.setattr("local_cloud.metadata.time.monotonic", lambda: float("inf"))
-    assert client.get(f"/_host/{TASK_ID}/{ACTION}", headers={TOKEN: token}).status_code == 401
-
-
-def test_nothing_can_be_written(client):
-    assert client.post(f"/_host/{TASK_ID}/{ACTION}").status_code == 405
-
-
 IMAGE_ID = "sha256:" + "c5" * 32
 INSPECTED = {
     "Id": "f" * 64,
@@ -97,16 +90,9 @@ INSPECTED = {
 }
 
 
-class Runtime:
-    def __init__(self, inspected):
-        self.inspected = inspected
-
-    def inspect(self, task_id):
-        return self.inspected if task_id == TASK_ID else None
-
-
 def ask(path, inspected=INSPECTED, address=None):
-    app = TaskMetadata(Response("served"), Runtime(inspected), {TASK_ID: address}.get)
+    runtime = SimpleNamespace(inspect={TASK_ID: inspected}.get)
+    app = TaskMetadata(Response("served"), runtime, {TASK_ID: address}.get)
     return Client(app).get(path)
 
 

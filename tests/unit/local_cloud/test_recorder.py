@@ -133,7 +133,7 @@ def test_calls_of_each_protocol_are_recorded(
 def test_a_service_that_botocore_names_otherwise_has_its_name_in_iam(client, new_calls):
     quotas = client("service-quotas")
     with pytest.raises(quotas.exceptions.ClientError):
-        quotas.get_service_quota(ServiceCode="ec2", QuotaCode="L-1216C47A")
+        quotas.get_service_quota(ServiceCode="ec2", QuotaCode="none")
     client("resourcegroupstaggingapi").get_resources()
     assert [(call["service"], call["operation"]) for call in new_calls()] == [
         ("servicequotas", "GetServiceQuota"),
@@ -145,13 +145,6 @@ def test_a_service_that_botocore_names_otherwise_has_its_name_in_iam(client, new
 def bucket(client):
     client("s3").create_bucket(Bucket="recorded")
     return "recorded"
-
-
-def test_whether_a_write_may_replace_is_recorded_as_iam_sees_it(client, bucket, new_calls):
-    s3 = client("s3")
-    s3.put_object(Bucket=bucket, Key="once", Body=b"", IfNoneMatch="*")
-    s3.put_object(Bucket=bucket, Key="twice", Body=b"")
-    assert [call["conditions"] for call in new_calls()] == [{"s3:if-none-match": ["*"]}, {}]
 
 
 def test_a_body_reaches_the_application_whole(client, bucket, new_calls):
@@ -167,8 +160,10 @@ def test_a_body_reaches_the_application_whole(client, bucket, new_calls):
     assert client("ssm").get_parameter(Name="recorded/é")["Parameter"]["Value"] == "ü" * 1000
 
 
-def test_tags_that_a_policy_may_require_are_recorded(client, new_calls):
-    batch, ssm = client("batch"), client("ssm")
+def test_what_a_policy_may_require_is_recorded_as_iam_sees_it(client, bucket, new_calls):
+    batch, ssm, s3 = client("batch"), client("ssm"), client("s3")
+    s3.put_object(Bucket=bucket, Key="once", Body=b"", IfNoneMatch="*")
+    s3.put_object(Bucket=bucket, Key="twice", Body=b"")
     with pytest.raises(batch.exceptions.ClientError):
         batch.submit_job(**JOB, tags={"run": "1", "a:b": "2"})
     tags = [{"Key": "Project", "Value": "p"}]
@@ -178,6 +173,7 @@ def test_tags_that_a_policy_may_require_are_recorded(client, new_calls):
         TagSpecifications=[{"ResourceType": "internet-gateway", "Tags": tags}]
     )
     assert [call["conditions"] for call in new_calls()] == [
+        *({"s3:if-none-match": ["*"]}, {}),
         {"aws:TagKeys": ["a:b", "run"], "aws:RequestTag/a:b": ["2"], "aws:RequestTag/run": ["1"]},
         *[{"aws:TagKeys": ["Project"], "aws:RequestTag/Project": ["p"]}] * 3,
     ]

@@ -40,15 +40,12 @@ def test_a_retry_gets_the_first_answer():
     assert send(client, call="2").text == "answer 2"
 
 
-@pytest.mark.parametrize("call", [{"service": "batch"}, {"call": None}])
-def test_batch_and_clients_without_invocation_ids_are_served_again(call):
-    client = Client(RetriedRequests(Counting()))
+@pytest.mark.parametrize(
+    ("call", "status"), [({"service": "batch"}, 200), ({"call": None}, 200), ({}, 500)]
+)
+def test_batch_clients_without_invocation_ids_and_errors_are_served_again(call, status):
+    client = Client(RetriedRequests(Counting(status)))
     assert [send(client, **call).text for _ in range(2)] == ["answer 1", "answer 2"]
-
-
-def test_a_retry_after_an_error_is_served_again():
-    client = Client(RetriedRequests(Counting(status=500)))
-    assert [send(client).text for _ in range(2)] == ["answer 1", "answer 2"]
 
 
 def test_only_the_latest_and_small_answers_are_kept(monkeypatch):

@@ -2,25 +2,9 @@
 
 import pytest
 
-from local_cloud.faults.kinds import (
-    FAULT,
-    FileSystemDeletionRefused,
-    InvalidEnvironment,
-    UnstartedNode,
-)
-from local_cloud.faults.under_way import UNDER_WAY, Active, active_faults, strike
+from local_cloud.faults.kinds import FAULT, FileSystemDeletionRefused, UnstartedNode
+from local_cloud.faults.under_way import strike
 from local_cloud.gaps.service_quotas import NAMES, quota
-
-
-@pytest.fixture
-def begin():
-    def begun(kind, **fields):
-        fault = FAULT.validate_python({"kind": kind, **fields})
-        active = UNDER_WAY[str(len(UNDER_WAY))] = Active(str(len(UNDER_WAY)), fault)
-        return active
-
-    yield begun
-    UNDER_WAY.clear()
 
 
 def test_a_fault_strikes_so_often_and_so_many(begin):
@@ -36,18 +20,30 @@ def test_a_fault_strikes_so_often_and_so_many(begin):
 
 
 @pytest.mark.parametrize(
-    ("job_name", "node", "covered"), [("job-1", 2, True), ("job-1", 1, False), ("other", 2, False)]
+    ("fault", "covered", "others"),
+    [
+        (
+            {"kind": "unstarted_node", "job_name": "job-*", "node": 2},
+            ("job-1", 2),
+            [("job-1", 1), ("other", 2)],
+        ),
+        (
+            {"kind": "spot_interruption", "job_name": "job-*", "compute_environment": "spot"},
+            ("job-1", "spot"),
+            [("job-1", "on-demand"), ("other", "spot")],
+        ),
+        ({"kind": "spot_interruption"}, ("any", "any"), []),
+        (
+            {"kind": "invalid_environment", "compute_environment": "spot*"},
+            ("spot-1",),
+            [("other",)],
+        ),
+    ],
 )
-def test_one_node_of_jobs_by_name_is_covered(begin, job_name, node, covered):
-    begin("unstarted_node", job_name="job-*", node=2)
-    found = strike(UnstartedNode, lambda fault: fault.covers(job_name, node))
-    assert (found is not None) == covered
-
-
-def test_environments_are_covered_by_name(begin):
-    begin("invalid_environment", compute_environment="spot*")
-    ((_, fault),) = active_faults(InvalidEnvironment)
-    assert [fault.covers(name) for name in ("spot-1", "other")] == [True, False]
+def test_what_is_covered(fault, covered, others):
+    covers = FAULT.validate_python(fault).covers
+    assert covers(*covered)
+    assert not any(covers(*other) for other in others)
 
 
 def test_quotas_are_covered_by_code(begin):

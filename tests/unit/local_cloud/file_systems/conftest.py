@@ -7,8 +7,6 @@ from botocore.exceptions import ClientError
 from moto.fsx.models import fsx_backends
 from moto.s3.models import s3_backends
 
-from local_cloud.faults.kinds import FAULT
-from local_cloud.faults.under_way import UNDER_WAY, Active
 from local_cloud.file_systems.folders import Folders
 from local_cloud.file_systems.models import FileSystemsBackend
 from tests.builders.lustre import Lustre
@@ -40,11 +38,10 @@ class Account(Lustre):
     def folder(self, file_system_id):
         return FileSystemsBackend.folders.path(file_system_id)
 
-    def bucket(self, name="images", **objects):
-        self.s3.create_bucket(Bucket=name)
+    def bucket(self, **objects):
+        self.s3.create_bucket(Bucket="images")
         for key, body in objects.items():
-            self.s3.put_object(Bucket=name, Key=key.replace("__", "/"), Body=body)
-        return name
+            self.s3.put_object(Bucket="images", Key=key.replace("__", "/"), Body=body)
 
 
 @pytest.fixture(scope="module")
@@ -63,19 +60,8 @@ def account(in_moto, tmp_path, monkeypatch):
     monkeypatch.setattr(f"{module}.later", lambda *_: None)
     monkeypatch.setattr(f"{module}.time", SimpleNamespace(time=lambda: in_moto.now))
     yield in_moto
-    UNDER_WAY.clear()
     fsx_backends[ACCOUNT][REGION].reset()
     s3_backends[ACCOUNT]["aws"].reset()
-
-
-@pytest.fixture
-def trouble():
-    """Begin a fault of file systems."""
-
-    def begin(kind, **fields):
-        UNDER_WAY["1"] = Active("1", FAULT.validate_python({"kind": kind, **fields}))
-
-    return begin
 
 
 @pytest.fixture

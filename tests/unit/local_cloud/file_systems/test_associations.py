@@ -47,30 +47,36 @@ def test_the_root_can_be_linked_and_names_that_are_no_paths_stay_away(account, f
     assert sorted(path.name for path in account.folder(file_system).iterdir()) == ["a", "empty"]
 
 
-def test_without_an_import_the_folder_is_empty(account, file_system):
+def test_without_an_import_the_folder_is_empty_and_goes_with_its_file_system(account, file_system):
     account.bucket(a="1")
     account.associate(file_system)
     account.wait()
     assert account.association(file_system)["Lifecycle"] == "AVAILABLE"
     assert list((account.folder(file_system) / "images").iterdir()) == []
+    account.fsx.delete_file_system(FileSystemId=file_system)
+    assert account.association(file_system)["Lifecycle"] == "DELETING"
+    account.wait()
+    assert account.fsx.describe_data_repository_associations()["Associations"] == []
 
 
-def test_a_bucket_that_is_gone(account, file_system):
+def test_a_bucket_that_is_gone_fails_the_import(account, file_system):
     account.bucket()
     account.associate(file_system, **ALL)
     account.wait()
     assert account.association(file_system)["Lifecycle"] == "AVAILABLE"
     account.s3.delete_bucket(Bucket="images")
-    found = account.association(file_system)
-    assert found["Lifecycle"] == "MISCONFIGURED"
-    assert "images does not exist" in found["FailureDetails"]["Message"]
+    account.wait()
+    found, (task,) = account.association(file_system), account.tasks(file_system)
+    assert (found["Lifecycle"], task["Lifecycle"]) == ("MISCONFIGURED", "FAILED")
+    for one in (found, task):
+        assert "images does not exist" in one["FailureDetails"]["Message"]
     account.bucket()
     assert account.association(file_system)["Lifecycle"] == "AVAILABLE"
 
 
-def test_a_fault_of_s3(account, file_system, trouble):
+def test_a_fault_of_s3(account, file_system, begin):
     account.bucket(a="1")
-    trouble("association_misconfigured", reason="access denied")
+    begin("association_misconfigured", reason="access denied")
     account.associate(file_system, **ALL)
     account.wait()
     found = account.association(file_system)
@@ -96,28 +102,6 @@ def test_an_import_is_a_task_and_during_it_nothing_is_deleted(account, file_syst
     account.wait()
     account.fsx.describe_file_systems()
     assert account.fsx.describe_data_repository_tasks()["DataRepositoryTasks"] == []
-
-
-def test_an_import_of_a_bucket_that_is_gone_fails(account, file_system):
-    account.bucket()
-    account.associate(file_system, **ALL)
-    account.wait()
-    account.tasks(file_system)
-    account.s3.delete_bucket(Bucket="images")
-    account.wait()
-    (task,) = account.tasks(file_system)
-    assert task["Lifecycle"] == "FAILED"
-    assert "images does not exist" in task["FailureDetails"]["Message"]
-
-
-def test_it_goes_with_its_file_system(account, file_system):
-    account.bucket()
-    account.associate(file_system)
-    account.wait()
-    account.fsx.delete_file_system(FileSystemId=file_system)
-    assert account.association(file_system)["Lifecycle"] == "DELETING"
-    account.wait()
-    assert account.fsx.describe_data_repository_associations()["Associations"] == []
 
 
 @pytest.mark.parametrize(

@@ -26,50 +26,41 @@ def test_file_systems_that_exist(account, deployment, capacity, lustre, version)
         ({"deployment": "SCRATCH_3"}, "lustreConfiguration.deploymentType", "BadRequest"),
         ({"SubnetIds": [NO_SUBNET]}, f"{NO_SUBNET} does not exist", "InvalidNetworkSettings"),
         ({"SecurityGroupIds": [f"sg-{'0' * 17}"]}, "does not exist", "InvalidNetworkSettings"),
+        *(
+            (changes, f"The local cloud does not support {missing}", "BadRequest")
+            for changes, missing in (
+                ({"lustre": {"ImportPath": "s3://images"}}, "ImportPath"),
+                ({"lustre": {"EfaEnabled": True}}, "EfaEnabled"),
+                ({"FileSystemType": "OPENZFS"}, "OPENZFS, only LUSTRE"),
+                ({"NetworkType": "DUAL"}, "NetworkType"),
+                ({"StorageType": "HDD"}, "HDD, only SSD"),
+                ({"deployment": "SCRATCH_1"}, "SCRATCH_1"),
+                ({"LustreConfiguration": {}}, "SCRATCH_1"),
+            )
+        ),
     ],
 )
-def test_requests_that_fsx_refuses(account, refused, changes, message, code):
+def test_requests_that_are_refused(account, refused, changes, message, code):
     request = account.request(**changes)
     assert refused(message, account.fsx.create_file_system, **request) == code
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "missing"),
-    [
-        ({"lustre": {"ImportPath": "s3://images"}}, "ImportPath"),
-        ({"lustre": {"EfaEnabled": True}}, "EfaEnabled"),
-        ({"FileSystemType": "OPENZFS"}, "OPENZFS, only LUSTRE"),
-        ({"NetworkType": "DUAL"}, "NetworkType"),
-        ({"StorageType": "HDD"}, "HDD, only SSD"),
-        ({"deployment": "SCRATCH_1"}, "SCRATCH_1"),
-        ({"LustreConfiguration": {}}, "SCRATCH_1"),
-    ],
-)
-def test_what_is_missing_is_named(account, refused, changes, missing):
-    request = account.request(**changes)
-    message = f"The local cloud does not support {missing}"
-    assert refused(message, account.fsx.create_file_system, **request) == "BadRequest"
-
-
-def test_security_groups_let_lustre_in(account, refused):
-    named = {"GroupName": "closed", "Description": "closed", "VpcId": account.vpc}
-    group = account.ec2.create_security_group(**named)["GroupId"]
-    request = account.request(SecurityGroupIds=[group])
-    code = refused("traffic on port 988", account.fsx.create_file_system, **request)
-    assert code == "InvalidNetworkSettings"
+def test_security_groups_are_of_the_subnets_vpc_and_let_lustre_in(account, refused):
+    other = account.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    for vpc, problem in (
+        (other, "is not in the subnet's VPC"),
+        (account.vpc, "traffic on port 988"),
+    ):
+        named = {"GroupName": "closed", "Description": "closed", "VpcId": vpc}
+        group = account.ec2.create_security_group(**named)["GroupId"]
+        request = account.request(SecurityGroupIds=[group])
+        code = refused(problem, account.fsx.create_file_system, **request)
+        assert code == "InvalidNetworkSettings"
     lustre = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 988}
     rule = {**lustre, "UserIdGroupPairs": [{"GroupId": group}]}
     account.ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=[rule])
     account.create(SecurityGroupIds=[group])
-
-
-def test_a_security_group_of_another_vpc_is_refused(account, refused):
-    vpc = account.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
-    named = {"GroupName": "lustre", "Description": "lustre", "VpcId": vpc}
-    group = account.ec2.create_security_group(**named)["GroupId"]
-    request = account.request(SecurityGroupIds=[group])
-    refused("is not in the subnet's VPC", account.fsx.create_file_system, **request)
 
 
 def test_one_token_makes_one_file_system(account, refused):

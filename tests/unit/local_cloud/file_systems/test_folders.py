@@ -60,3 +60,10 @@ def test_where_it_is_not_permitted_it_says_so(folders, monkeypatch, tmp_path):
     mount.unlink()
     with pytest.raises(NotPermittedError, match="mount is not installed on this machine"):
         check_permitted()
+
+
+def test_without_a_folder_of_the_state_all_is_temporary():
+    folders = Folders()
+    made = folders.make(FILE_SYSTEM)
+    folders.close()
+    assert not made.parent.exists()

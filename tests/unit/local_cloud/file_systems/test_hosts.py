@@ -87,11 +87,10 @@ def test_other_user_data_mounts_nothing(environment, user_data):
     assert hosts.mount(environment(user_data)) is None
 
 
-def test_without_a_template_nothing_is_mounted():
+def test_nothing_is_mounted_without_a_template_or_where_the_parameter_says_none(
+    environment, parameter
+):
     assert hosts.mount(SimpleNamespace(compute_resources={})) is None
-
-
-def test_none_is_an_ordinary_folder(environment, parameter):
     parameter("none")
     assert hosts.mount(environment(SCRIPT)) is None
 
@@ -112,10 +111,6 @@ def test_a_host_without_its_file_system_does_not_come_up(account, environment, p
     account.fsx.delete_file_system(FileSystemId=made)
     with pytest.raises(hosts.HostError, match="is DELETING"):
         hosts.mounted_file_system(nodes)
-
-
-def test_a_template_that_is_gone(account, environment):
-    nodes = environment(SCRIPT)
     nodes.compute_resources["launchTemplate"]["launchTemplateName"] = "none"
     with pytest.raises(hosts.HostError, match=r"launch template .* does not exist"):
         hosts.mounted_file_system(nodes)

@@ -1,6 +1,6 @@
 """File systems from CREATING to their end, and their folders."""
 
-from local_cloud.file_systems.models import used_backends
+from local_cloud.file_systems import models
 
 
 def test_it_is_available_after_a_while(account):
@@ -21,26 +21,19 @@ def test_it_is_deleting_for_a_while_and_then_gone(account, refused):
     assert account.fsx.delete_file_system(FileSystemId=made)["Lifecycle"] == "DELETING"
     assert (account.lifecycle(made), account.folder(made).exists()) == ("DELETING", True)
     account.wait(100)
+    for backend in models.used_backends():
+        backend.settle()  # what its timer does: it goes without anybody asking
+    assert not account.folder(made).exists()
     for call, request in (
         (account.fsx.describe_file_systems, {"FileSystemIds": [made]}),
         (account.fsx.delete_file_system, {"FileSystemId": made}),
     ):
         assert refused(f"{made}' does not exist", call, **request) == "FileSystemNotFound"
-    assert not account.folder(made).exists()
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_it_goes_without_anybody_asking(account):
-    made = account.available()
-    account.fsx.delete_file_system(FileSystemId=made)
-    account.wait()
-    for backend in used_backends():
-        backend.settle()  # what its timer does
-    assert not account.folder(made).exists()
-
-
-def test_a_creation_may_fail_and_can_be_deleted(account, trouble):
-    trouble("file_system_creation_fails", reason="no capacity")
+def test_a_creation_may_fail_and_can_be_deleted(account, begin):
+    begin("file_system_creation_fails", reason="no capacity")
     made = account.create()
     assert account.lifecycle(made) == "CREATING"
     account.wait()
@@ -52,23 +45,37 @@ def test_a_creation_may_fail_and_can_be_deleted(account, trouble):
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_a_deletion_may_be_refused_once(account, trouble, refused):
+def test_a_deletion_may_be_refused_once(account, begin, refused):
     made, other = account.available(), account.available()
-    trouble("file_system_deletion_refused", file_system=made, times=1)
+    begin("file_system_deletion_refused", file_system=made, times=1)
     account.fsx.delete_file_system(FileSystemId=other)
     code = refused("data repository task", account.fsx.delete_file_system, FileSystemId=made)
     assert (code, account.lifecycle(made)) == ("BadRequest", "AVAILABLE")
     assert account.fsx.delete_file_system(FileSystemId=made)["Lifecycle"] == "DELETING"
 
 
-def test_a_deletion_may_be_slow(account, trouble):
+def test_a_deletion_may_be_slow(account, begin):
     made = account.available()
-    trouble("file_system_deletion_slow", delay_seconds=1000.0)
+    begin("file_system_deletion_slow", delay_seconds=1000.0)
     account.fsx.delete_file_system(FileSystemId=made)
     account.wait(1299)
     assert account.lifecycle(made) == "DELETING"
     account.wait(1)
     assert account.fsx.describe_file_systems()["FileSystems"] == []
+
+
+def test_what_a_fault_covers_is_filled_again_when_room_was_made(account, begin, monkeypatch):
+    filled = []
+    monkeypatch.setattr(
+        models, "make_full", lambda folder, free_mib: filled.append((folder.name, free_mib))
+    )
+    made, _other, _creating = account.available(), account.available(), account.create()
+    begin("file_system_full", file_system=made, free_mib=3)
+    models.fill_all()
+    models.make_room()
+    monkeypatch.setattr(models.FileSystemsBackend.folders, "is_full", lambda _: True)
+    models.fill_all()
+    assert filled == [(made, 3)] * 2
 
 
 def test_operations_and_fields_that_are_missing_are_named(account, refused):

@@ -7,6 +7,8 @@ from tests.stand_ins.eks_account import EksAccount
 from tests.stand_ins.kubernetes_api.clients import CLUSTER, REGION
 from tests.stand_ins.moto_account import moto_account, moto_client
 
+NOBODY = "arn:aws:iam::123456789012:role/none"
+
 
 @pytest.fixture(scope="module")
 def account():
@@ -29,12 +31,17 @@ def refused(call, **request):
     ("changes", "problem"),
     [
         ({"version": "1.34"}, "version is '1.34'"),
-        ({"roleArn": "arn:aws:iam::123456789012:role/none"}, "does not exist"),
+        ({"roleArn": NOBODY}, "does not exist"),
         ({"resourcesVpcConfig": {"subnetIds": ["subnet-0"]}}, "'subnet-0' does not exist"),
+        ({"scalingConfig": {"minSize": 0, "desiredSize": 2, "maxSize": 1}}, "greater than max"),
+        ({"scalingConfig": {"minSize": 1, "desiredSize": 0, "maxSize": 1}}, "less than min size"),
+        ({"nodeRole": NOBODY}, "does not exist"),
     ],
 )
-def test_a_cluster_that_eks_refuses(account, changes, problem):
-    code, message = refused(account.create_cluster, name="another", **changes)
+def test_a_cluster_or_a_node_group_that_eks_refuses(account, changes, problem):
+    of_group = {"scalingConfig", "nodeRole"} & changes.keys()
+    create = account.create_group if of_group else account.create_cluster
+    code, message = refused(create, name="another", **changes)
     assert code == "InvalidParameterException"
     assert problem in message
 
@@ -45,39 +52,21 @@ def test_subnets_of_one_zone_are_refused(account):
     assert "at least two different AZs" in message
 
 
-def test_a_cluster_has_a_security_group_as_long_as_it_is_there(account, eks):
+def test_a_cluster_says_who_may_in_and_has_a_security_group_as_long_as_it_is_there(account, eks):
     account.create_cluster("brief")
-    network = eks.describe_cluster(name="brief")["cluster"]["resourcesVpcConfig"]
+    cluster = eks.describe_cluster(name="brief")["cluster"]
+    assert cluster["accessConfig"] == {
+        "authenticationMode": "API",
+        "bootstrapClusterCreatorAdminPermissions": True,
+    }
+    assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
+    network = cluster["resourcesVpcConfig"]
     ec2 = moto_client("ec2", region_name=REGION)
     named = {"GroupIds": [network["clusterSecurityGroupId"]]}
     (group,) = ec2.describe_security_groups(**named)["SecurityGroups"]
     assert group["VpcId"] == network["vpcId"]
     eks.delete_cluster(name="brief")
     assert refused(ec2.describe_security_groups, **named)[0] == "InvalidGroup.NotFound"
-
-
-def test_a_cluster_says_how_it_lets_people_in(eks):
-    cluster = eks.describe_cluster(name=CLUSTER)["cluster"]
-    assert cluster["accessConfig"] == {
-        "authenticationMode": "API",
-        "bootstrapClusterCreatorAdminPermissions": True,
-    }
-    assert cluster["upgradePolicy"] == {"supportType": "EXTENDED"}
-
-
-@pytest.mark.parametrize(
-    ("changes", "problem"),
-    [
-        ({"scalingConfig": {"minSize": 0, "desiredSize": 2, "maxSize": 1}}, "greater than max"),
-        ({"scalingConfig": {"minSize": 1, "desiredSize": 0, "maxSize": 1}}, "less than min size"),
-        ({"nodeRole": "arn:aws:iam::123456789012:role/none"}, "does not exist"),
-    ],
-)
-def test_a_node_group_that_eks_refuses(account, changes, problem):
-    request = account.group_request("another", **changes)
-    code, message = refused(account.eks.create_nodegroup, **request)
-    assert code == "InvalidParameterException"
-    assert problem in message
 
 
 def test_a_node_group_grows_within_its_limits(account, eks):

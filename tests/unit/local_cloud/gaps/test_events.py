@@ -41,7 +41,7 @@ def finds(monkeypatch):
     """Whether the module's pattern finds an event, as the local cloud's EventBridge looks."""
     monkeypatch.setattr(EventPattern, "_flatten_dict", staticmethod(flatten))
 
-    def check(name, of, source, kind, detail):
+    def check(name, of, detail, source="aws.batch", kind="Batch Job State Change"):
         event = {"source": source, "detail-type": kind, "detail": detail}
         return EventPattern.load(event_pattern(name, of)).matches_event(event)
 
@@ -61,8 +61,7 @@ def finds(monkeypatch):
 def test_a_lost_host_is_found(finds, reasons, status, reported):
     attempts = [{"statusReason": reason, "container": {}} for reason in reasons]
     detail = {"jobId": "job", "jobQueue": "queue", "status": status, "attempts": attempts}
-    kind = "Batch Job State Change"
-    assert finds("spot_interruption", "queue", "aws.batch", kind, detail) is reported
+    assert finds("spot_interruption", "queue", detail) is reported
 
 
 @pytest.mark.parametrize(
@@ -79,8 +78,7 @@ def test_a_lost_host_is_found(finds, reasons, status, reported):
 )
 def test_of_children_and_nodes_that_failed_the_first_alone_is_found(finds, detail, reported):
     detail |= {"jobId": "job", "jobQueue": "queue", "status": "FAILED"}
-    kind = "Batch Job State Change"
-    assert finds("job_failed", "queue", "aws.batch", kind, detail) is reported
+    assert finds("job_failed", "queue", detail) is reported
 
 
 @pytest.mark.parametrize(
@@ -94,6 +92,5 @@ def test_of_children_and_nodes_that_failed_the_first_alone_is_found(finds, detai
 )
 def test_an_environments_launches_are_found(finds, group, counted):
     detail = {"AutoScalingGroupName": group, "EC2InstanceId": "i-01"}
-    kind = "EC2 Instance Launch Successful"
-    found = finds("launches", "lab-g5-xlarge-spot-", "aws.autoscaling", kind, detail)
-    assert found is counted
+    launched = "aws.autoscaling", "EC2 Instance Launch Successful"
+    assert finds("launches", "lab-g5-xlarge-spot-", detail, *launched) is counted

@@ -24,16 +24,12 @@ def names(ec2, **asked):
     return [group["GroupName"] for group in found]
 
 
-def test_it_is_described_as_it_was_made(ec2):
-    made = create(ec2, Strategy="spread")
+def test_groups_are_found_as_they_were_made_by_id_name_and_tag(ec2):
+    made = create(ec2, "first", Strategy="spread")
     assert made["Strategy"] == "spread"
-    assert made["GroupArn"].endswith(":placement-group/ours")
-    assert made["Tags"] == [{"Key": "Project", "Value": "ours"}]
+    assert made["GroupArn"].endswith(":placement-group/first")
+    assert made["Tags"] == [{"Key": "Project", "Value": "first"}]
     assert ec2.describe_placement_groups(GroupIds=[made["GroupId"]])["PlacementGroups"] == [made]
-
-
-def test_groups_are_found_by_name_and_by_tag(ec2):
-    create(ec2, "first")
     create(ec2, "second")
     assert names(ec2) == ["first", "second"]
     assert names(ec2, GroupNames=["second"]) == ["second"]

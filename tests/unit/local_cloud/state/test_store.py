@@ -21,6 +21,7 @@ from local_cloud.state import StateError
 from local_cloud.state.pickling import live
 from local_cloud.state.store import ALL, FORMAT, Gate, Store, keep_logs, private_file
 from tests.paths import DATA
+from tests.stand_ins.failing_calls import failing
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
 SOON_SECONDS = 10
@@ -56,6 +57,14 @@ def store(tmp_path, backends):
     made.close()
 
 
+def read_again(folder):
+    """As the next server reads it."""
+    live(SSM).reset()
+    again = Store(folder, threading.RLock())
+    again.load()
+    again.close()
+
+
 def put(name):
     empty = dict.fromkeys(("description", "allowed_pattern", "keyid", "policies"), "")
     kind = {"parameter_type": "String", "data_type": "text", "tier": "Standard"}
@@ -69,13 +78,20 @@ def parameters():
 def test_state_comes_back(store, s3):
     put("a")
     s3.put_object("kept", "key", b"content")
+    key, algorithm = (
+        live(KMS).create_key(None, "SIGN_VERIFY", "RSA_2048", "", []),
+        "RSASSA_PSS_SHA_256",
+    )
+    signature = live(KMS).sign(key.id, b"message", algorithm)[1]
     store.commit(ALL)
     live(SSM).reset()
+    live(KMS).reset()
     s3.reset()
     assert "kept" not in s3_backends.bucket_accounts
     store.load()
     assert parameters() == ["a"]
     assert kept("key") == b"content"
+    assert live(KMS).verify(key.id, b"message", signature, algorithm)[1]
     assert s3_backends.bucket_accounts["kept"] == ("aws", ACCOUNT)
     put("b")
     assert parameters() == ["a", "b"]
@@ -142,7 +158,9 @@ def test_only_the_given_services_are_written(store):
     assert list(live(SQS).queues) == ["q"]
 
 
-def test_a_backend_that_cannot_be_pickled_is_logged_once_and_stops_no_other(store, caplog):
+def test_a_backend_that_cannot_be_pickled_is_logged_once_and_keeps_its_last_state(store, caplog):
+    live(SQS).create_queue("q", {})
+    store.commit(ALL)
     put("a")
     live(SQS).unkeepable = (each for each in "abc")
     with caplog.at_level(logging.WARNING):
@@ -150,19 +168,11 @@ def test_a_backend_that_cannot_be_pickled_is_logged_once_and_stops_no_other(stor
         store.commit(ALL)
     (logged,) = [each.message for each in caplog.records if "sqs" in each.message]
     assert logged.startswith("can't save the state of sqs: TypeError")
-    live(SSM).reset()
-    store.load()
-    assert parameters() == ["a"]
-
-
-def test_a_backend_that_can_no_longer_be_pickled_keeps_its_last_state(store):
-    live(SQS).create_queue("q", {})
-    store.commit(ALL)
-    live(SQS).unkeepable = (each for each in "abc")
-    store.commit(ALL)
     del live(SQS).unkeepable
+    live(SSM).reset()
     live(SQS).reset()
     store.load()
+    assert parameters() == ["a"]
     assert list(live(SQS).queues) == ["q"]
 
 
@@ -216,10 +226,7 @@ def test_a_closed_store_ignores_commits(store, tmp_path, caplog):
     store.commit(ALL)
     store.save_jobs()
     assert caplog.messages == []
-    live(SSM).reset()
-    reopened = Store(tmp_path, threading.RLock())
-    reopened.load()
-    reopened.close()
+    read_again(tmp_path)
     assert parameters() == ["a"]
 
 
@@ -241,17 +248,6 @@ def test_exclusive_and_shared_holders_wait_for_each_other():
     thread.join(SOON_SECONDS)
     with gate.shared():
         assert order == ["shared", "exclusive"]
-
-
-def test_a_key_comes_back(store):
-    kms = live(KMS)
-    key = kms.create_key(None, "SIGN_VERIFY", "RSA_2048", "", [])
-    signed = kms.sign(key.id, b"message", "RSASSA_PKCS1_V1_5_SHA_256")[1]
-    store.commit(ALL)
-    kms.reset()
-    store.load()
-    args = (key.id, b"message", signed, "RSASSA_PKCS1_V1_5_SHA_256")
-    assert live(KMS).verify(*args)[1]
 
 
 @pytest.fixture
@@ -301,6 +297,8 @@ def mode_of(path):
 
 
 def test_the_folder_and_all_its_files_are_the_owners_alone(state):
+    (state / "state.sqlite").touch()
+    (state / "state.sqlite").chmod(0o664)  # as an earlier version left it
     before = os.umask(0)
     try:
         made = Store(state, threading.RLock())
@@ -310,12 +308,6 @@ def test_the_folder_and_all_its_files_are_the_owners_alone(state):
         made.close()
     finally:
         os.umask(before)
-
-
-def test_what_an_earlier_version_left_open_is_closed(state):
-    (state / "state.sqlite").touch()
-    (state / "state.sqlite").chmod(0o664)
-    assert mode_of(private_file(state, "state.sqlite")) == 0o600
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o720, 0o1777])
@@ -343,10 +335,7 @@ def test_what_belongs_to_another_user_is_refused(state, monkeypatch, foreign):
 
 
 def test_a_folder_that_cant_be_used_is_named(state, monkeypatch):
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(Path, "touch", failing(PermissionError(13, "Permission denied")))
     with pytest.raises(StateError, match=f"{state} can't be used: Permission denied"):
         private_file(state, "state.sqlite")
 
@@ -370,8 +359,5 @@ def test_a_full_disk_costs_the_last_changes_and_is_told(tmp_path, backends):
         StateError, match=r"the last changes could not be saved in .*state.sqlite: .* full"
     ):
         store.close()
-    live(SSM).reset()
-    again = Store(tmp_path, threading.RLock())
-    again.load()
-    again.close()
+    read_again(tmp_path)
     assert parameters() == ["a"]

@@ -1,6 +1,7 @@
 """Which calls change what, and that changes are on disk before the answer."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from werkzeug.test import Client
@@ -54,21 +55,6 @@ def test_all_listed_services_are_motos():
         assert live(key).account_id == ACCOUNT
 
 
-class Recording:
-    """A store that records its commits."""
-
-    def __init__(self, seen):
-        self.seen = seen
-
-    @contextmanager
-    def changing(self, services):
-        yield
-        self.commit(services)
-
-    def commit(self, services):
-        self.seen.append(("commit", services))
-
-
 def test_a_change_is_committed_before_its_answer():
     seen = []
 
@@ -77,8 +63,14 @@ def test_a_change_is_committed_before_its_answer():
         start_response("200 OK", [])
         yield b"answer"
 
+    @contextmanager
+    def changing(services):
+        yield
+        seen.append(("commit", services))
+
     def transport(environ, start_response):
-        answer = WriteThrough(served, Recording(seen))(environ, start_response)
+        store = SimpleNamespace(changing=changing)
+        answer = WriteThrough(served, store)(environ, start_response)
         seen.append("answered")
         return answer
 

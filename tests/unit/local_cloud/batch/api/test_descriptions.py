@@ -7,18 +7,14 @@ import pytest
 from tests.stand_ins.local_batch import requirements
 
 
-@pytest.fixture
-def queue(batch):
-    batch.environment()
-    return batch.queue()
-
-
 def container(batch, job_id):
     return batch.describe(job_id)["container"]
 
 
 def test_old_resource_fields_are_described_as_such(batch, queue):
-    batch.define(container={"image": "image", "vcpus": 2, "memory": 8})
+    old = {"image": "image", "vcpus": 2, "memory": 8}
+    named = {"jobDefinitionName": "definition", "type": "container"}
+    batch.call("RegisterJobDefinition", **named, containerProperties=old)
     described = container(batch, batch.submit())
     assert (described["vcpus"], described["memory"]) == (2, 8)
     assert described["resourceRequirements"] == []
@@ -28,7 +24,7 @@ def test_old_resource_fields_are_described_as_such(batch, queue):
 
 def test_of_both_kinds_of_field_each_is_described_where_it_was(batch, queue):
     needs = requirements(GPU=1, VCPU=3)
-    batch.define(container={"image": "image", "memory": 8, "resourceRequirements": needs})
+    batch.define(container={"memory": 8, "resourceRequirements": needs})
     described = container(batch, batch.submit())
     assert described["memory"] == 8
     assert "vcpus" not in described
@@ -39,7 +35,6 @@ def test_a_job_stops_when_its_last_attempt_does(batch, queue, monkeypatch):
     ticks = itertools.count(1)
     for module in ("jobs.job", "running.attempt"):
         monkeypatch.setattr(f"local_cloud.batch.{module}.now_milliseconds", lambda: next(ticks))
-    batch.define()
     job = batch.finish(batch.submit())
     (attempt,) = job["attempts"]
     assert job["status"] == "SUCCEEDED"
@@ -47,7 +42,6 @@ def test_a_job_stops_when_its_last_attempt_does(batch, queue, monkeypatch):
 
 
 def test_a_child_of_an_array_has_an_index_and_its_parent_the_size(batch, queue):
-    batch.define()
     parent = batch.submit(arrayProperties={"size": 3})
     assert batch.describe(parent)["arrayProperties"]["size"] == 3
     assert batch.describe(f"{parent}:2")["arrayProperties"] == {"index": 2}
@@ -63,7 +57,7 @@ def test_a_child_of_an_array_has_an_index_and_its_parent_the_size(batch, queue):
 def test_a_job_that_fits_nowhere_says_how_the_pool_is_made_large_enough(
     batch, queue, needs, options
 ):
-    batch.define(container={"image": "image", "resourceRequirements": requirements(**needs)})
+    batch.define(needs=needs)
     stuck = batch.submit()
     job = batch.describe(stuck)
     assert job["status"] == "RUNNABLE"
@@ -79,15 +73,20 @@ def test_a_job_that_fits_nowhere_says_how_the_pool_is_made_large_enough(
 def test_a_job_above_its_environments_maximum_stays_runnable(batch):
     batch.environment(maxvCpus=2)
     batch.queue()
-    batch.define(vcpus=3)
+    batch.define(needs={"VCPU": 3})
     job = batch.describe(batch.submit())
     assert job["status"] == "RUNNABLE"
     assert job["statusReason"].startswith("MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE")
 
 
+def test_jobs_are_described_in_the_order_asked_for_and_unknown_ones_left_out(batch, queue):
+    first, second = batch.submit(), batch.submit()
+    jobs = batch.call("DescribeJobs", jobs=[second, "no-such-job", first])["jobs"]
+    assert [job["jobId"] for job in jobs] == [second, first]
+
+
 @pytest.mark.parametrize("count", [4, 5])
 def test_jobs_are_listed_in_pages_of_which_the_last_has_no_token(batch, queue, count):
-    batch.define()
     ids = [batch.submit() for _ in range(count)]
     for job_id in ids:
         batch.finish(job_id)

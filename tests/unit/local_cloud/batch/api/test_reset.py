@@ -33,7 +33,7 @@ def test_a_reset_and_jobs_that_change_state_never_block_each_other(batch, monkey
     for _ in range(ROUNDS):
         batch.environment()
         batch.queue()
-        batch.define(vcpus=0.25)
+        batch.define(needs={"VCPU": 0.25})
         batch.submit(arrayProperties={"size": 20})
         reset = threading.Thread(target=BackendDict.reset, daemon=True)
         reset.start()

@@ -4,15 +4,6 @@ import pytest
 
 from tests.stand_ins.local_batch import signed
 
-# moto has the first ones, and lacks the last.
-MISSING = (
-    "CreateSchedulingPolicy",
-    "DeleteSchedulingPolicy",
-    "DescribeSchedulingPolicies",
-    "ListSchedulingPolicies",
-    "UpdateSchedulingPolicy",
-    "GetJobQueueSnapshot",
-)
 CONSUMABLE = {"consumableResourceList": []}
 DEFINITION = {"jobDefinitionName": "other", "type": "container"}
 EKS = {"eksClusterArn": "arn", "kubernetesNamespace": "batch"}
@@ -20,11 +11,6 @@ ENVIRONMENT = {"computeEnvironmentName": "other", "type": "MANAGED"}
 JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
 ORDER = [{"order": 1, "computeEnvironment": "environment"}]
 QUEUE = {"jobQueueName": "other", "priority": 1, "computeEnvironmentOrder": ORDER}
-
-
-@pytest.mark.parametrize("operation", MISSING)
-def test_a_missing_operation_is_refused_by_name(batch, operation):
-    assert batch.refusal(operation).startswith(f"The local cloud does not support {operation}: ")
 
 
 @pytest.mark.parametrize(
@@ -63,27 +49,28 @@ def test_a_missing_filter_is_refused_by_name(batch, name):
 
 
 @pytest.mark.parametrize(
-    ("operation", "fields", "missing"),
+    ("operation", "fields", "message"),
     [
-        ("CancelJob", {"jobId": "x"}, 'in input: "reason"'),
+        # moto has the first ones, and lacks the last.
+        *(
+            (operation, {}, f"The local cloud does not support {operation}: ")
+            for operation in (
+                *("CreateSchedulingPolicy", "DeleteSchedulingPolicy", "UpdateSchedulingPolicy"),
+                *("DescribeSchedulingPolicies", "ListSchedulingPolicies", "GetJobQueueSnapshot"),
+            )
+        ),
+        ("CancelJob", {"jobId": "x"}, 'Missing required parameter in input: "reason"'),
         (
             "CreateJobQueue",
-            {"jobQueueName": "queue", "priority": 1, "computeEnvironmentOrder": [{"order": 1}]},
-            'in computeEnvironmentOrder[0]: "computeEnvironment"',
+            QUEUE | {"computeEnvironmentOrder": [{"order": 1}]},
+            'Missing required parameter in computeEnvironmentOrder[0]: "computeEnvironment"',
         ),
+        ("ListJobs", {}, "jobQueue must be provided"),
+        ("ListJobs", {"jobQueue": "any"}, "Job queue any does not exist"),
     ],
 )
-def test_a_required_field_that_is_missing_is_named(batch, operation, fields, missing):
-    refused = batch.refusal(operation, **fields)
-    assert refused == f"Missing required parameter {missing}"
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [({}, "jobQueue must be provided"), ({"jobQueue": "any"}, "Job queue any does not exist")],
-)
-def test_jobs_are_listed_by_queue(batch, fields, message):
-    assert batch.refusal("ListJobs", **fields) == message
+def test_what_is_refused(batch, operation, fields, message):
+    assert batch.refusal(operation, **fields).startswith(message)
 
 
 @pytest.mark.parametrize("body", ["{", "[]"])

@@ -3,7 +3,7 @@
 import pytest
 
 from local_cloud.batch.running import environment_variables
-from tests.stand_ins.local_batch import local_batch, requirements
+from tests.stand_ins.local_batch import local_batch
 
 REPLICAS = 5
 
@@ -23,15 +23,9 @@ def batch():
         yield made
 
 
-def define(batch, visible="all", gpus=0):
-    needs = {"VCPU": 1, "MEMORY": 512} | ({"GPU": gpus} if gpus else {})
-    container = {
-        "image": "image",
-        "command": ["true"],
-        "environment": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": visible}],
-        "resourceRequirements": requirements(**needs),
-    }
-    batch.define(container=container)
+def define(batch, visible="all", **needs):
+    environment = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": visible}]
+    batch.define(container={"environment": environment}, needs={"MEMORY": 512} | needs)
 
 
 def test_all_children_run_at_once_and_see_the_same_gpu(batch):
@@ -56,7 +50,7 @@ def test_a_container_that_names_no_gpu_sees_none(batch):
 
 
 def test_a_job_that_does_not_fit_the_instance_never_starts(batch):
-    define(batch, gpus=2)
+    define(batch, GPU=2)
     reason = batch.describe(batch.submit())["statusReason"]
     assert reason.startswith("MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT")
     assert reason.endswith("The only instance in shared has 8 vCPUs, 32768 MiB and 1 GPUs.")
@@ -67,10 +61,3 @@ def test_a_machine_without_gpus_has_no_such_instance():
         add_queue(batch)
         define(batch)
         assert "restart it with at least --gpus 1" in batch.describe(batch.submit())["statusReason"]
-
-
-@pytest.mark.parametrize("size", [0, 1, 10_001])
-def test_sizes_that_are_no_array(batch, size):
-    define(batch)
-    refused = batch.refused_submission(arrayProperties={"size": size})
-    assert refused == f"Array size must be between 2 and 10000, not {size}"

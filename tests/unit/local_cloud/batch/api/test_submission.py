@@ -1,18 +1,13 @@
-"""What submit_job refuses."""
+"""What submit_job refuses, and which definition it takes."""
 
 import pytest
 
 from tests.unit.local_cloud.conftest import of_nodes
 
 OTHER = {"targetNodes": "1:", "containerOverrides": {}}
-JOB = {"jobName": "job", "jobQueue": "queue", "jobDefinition": "definition"}
 
 
-@pytest.fixture(autouse=True)
-def queue(batch):
-    batch.environment()
-    batch.queue()
-    batch.define()
+pytestmark = pytest.mark.usefixtures("queue")
 
 
 @pytest.mark.parametrize(
@@ -25,10 +20,23 @@ def queue(batch):
         ({"jobName": "-starts-badly"}, "valid pattern"),
         ({"jobName": "has spaces"}, "valid pattern"),
         ({"jobName": "x" * 129}, "valid pattern"),
+        *(
+            ({"arrayProperties": {"size": size}}, f"between 2 and 10000, not {size}")
+            for size in (0, 1, 10_001)
+        ),
     ],
 )
-def test_names_that_are_refused(batch, change, message):
-    assert message in batch.refusal("SubmitJob", **JOB | change)
+def test_names_and_sizes_that_are_refused(batch, change, message):
+    assert message in batch.refused_submission(**change)
+
+
+def test_a_definition_without_revision_is_the_latest_active_one(batch):
+    arns = [batch.define() for _ in range(2)]
+    batch.call("DeregisterJobDefinition", jobDefinition=arns[1])
+    latest = arns[0].rpartition(":")[0]
+    for named, revision in (("definition", 2), (latest, 2), ("definition:1", 1)):
+        job = batch.describe(batch.submit(definition=named))
+        assert job["jobDefinition"] == f"{latest}:{revision}"
 
 
 def test_a_disabled_queue_takes_no_jobs(batch):

@@ -76,12 +76,22 @@ def test_the_task_of_a_job_that_runs(batch):
     (inside,) = task["containers"]
     assert (inside["image"], inside["lastStatus"]) == ("image", "RUNNING")
     assert "imageDigest" not in inside  # no engine has it
+    record = job.attempts[0].nodes[0]
+    record.image_digest, record.pull_started_at, record.pull_stopped_at = "sha256:1", 1000, 2500
+    task = running_task(batch)
+    assert (task["pullStartedAt"], task["pullStoppedAt"]) == (1.0, 2.5)
+    assert task["containers"][0]["imageDigest"] == "sha256:1"
 
 
 def test_the_task_of_a_job_that_has_ended_is_remembered_for_an_hour(batch, monkeypatch):
     batch.finish(batch.job_id)
     task = running_task(batch)
     assert (task["lastStatus"], task["stopCode"]) == ("STOPPED", "EssentialContainerExited")
+    job = batch.describe(batch.job_id)
+    assert [task["startedAt"], task["stoppedAt"]] == [
+        job["startedAt"] / 1000,
+        job["stoppedAt"] / 1000,
+    ]
     assert task["stoppedReason"] == "Essential container in task exited"
     assert task["containers"][0]["exitCode"] == 0
     monkeypatch.setattr(tasks, "STOPPED_SECONDS", -1.0)
@@ -94,14 +104,6 @@ def test_the_task_of_a_job_that_was_terminated_was_stopped_by_a_user(batch):
     batch.call("TerminateJob", jobId=batch.job_id, reason="enough")
     batch.finish(batch.job_id)
     assert running_task(batch)["stopCode"] == "UserInitiated"
-
-
-def test_a_digest_and_the_times_of_a_pull_are_told_where_an_engine_has_them(batch):
-    record = batch.scheduler_job(batch.job_id).attempts[0].nodes[0]
-    record.image_digest, record.pull_started_at, record.pull_stopped_at = "sha256:1", 1000, 2500
-    task = running_task(batch)
-    assert (task["pullStartedAt"], task["pullStoppedAt"]) == (1.0, 2.5)
-    assert task["containers"][0]["imageDigest"] == "sha256:1"
 
 
 def test_the_instance_of_an_environment(batch):
@@ -123,6 +125,9 @@ def test_the_instance_of_an_environment(batch):
     assert instance["registeredAt"] == job.attempts[0].created_at / 1000
     (found,) = answers.all_instances(ec2_backends[ACCOUNT][REGION])
     assert found.ec2_id == instance["ec2InstanceId"]
+    for ec2_id, arns in ((found.ec2_id, [arn]), ("i-0123456789abcdef0", [])):
+        listed = described(batch, "ListContainerInstances", filter=f"ec2InstanceId == {ec2_id}")
+        assert listed["containerInstanceArns"] == arns
 
 
 def test_the_instance_stays_for_the_next_job(batch):
@@ -135,15 +140,6 @@ def test_the_instance_stays_for_the_next_job(batch):
     (instance,) = answer["containerInstances"]
     assert instance["registeredAt"] < batch.describe(again)["createdAt"] / 1000
     assert instance["runningTasksCount"] == 0
-
-
-def test_instances_are_found_by_their_ec2_id(batch):
-    arn = container(batch)["containerInstanceArn"]
-    (found,) = answers.all_instances(ec2_backends[ACCOUNT][REGION])
-    for ec2_id, arns in ((found.ec2_id, [arn]), ("i-0123456789abcdef0", [])):
-        wanted = f"ec2InstanceId == {ec2_id}"
-        listed = described(batch, "ListContainerInstances", filter=wanted)
-        assert listed["containerInstanceArns"] == arns
 
 
 @pytest.mark.parametrize(
@@ -167,6 +163,7 @@ def test_ec2_knows_an_instance_by_its_id_and_lists_none(batch):
     ec2 = ec2_backends[ACCOUNT][REGION]
     (instance,) = answers.all_instances(ec2)
     (reservation,) = ec2.get_reservations_by_instance_ids([instance.ec2_id])
+    assert reservation.id == reservation["ReservationId"]  # moto's answers read it
     (found,) = reservation["Instances"]
     assert found["InstanceType"] == "g4dn.xlarge"
     assert found["InstanceLifecycle"] == "spot"

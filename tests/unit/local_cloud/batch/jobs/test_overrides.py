@@ -13,12 +13,8 @@ def submit(batch):
     """Submit a job whose definition's command ends with the parameter `word`."""
     batch.environment()
     batch.queue()
-    container = {
-        "image": "image",
-        "command": ["echo", "Ref::word"],
-        "resourceRequirements": requirements(VCPU=1, MEMORY=4),
-        "environment": [{"name": "A", "value": "1"}],
-    }
+    environment = [{"name": "A", "value": "1"}]
+    container = {"command": ["echo", "Ref::word"], "environment": environment}
     batch.define(container=container, parameters={"word": "hello", "mark": "!"})
     batch.containers.may_end.set()
     return lambda **fields: batch.finish(batch.submit(**fields))

@@ -30,31 +30,26 @@ def test_patterns_are_exact_or_a_prefix(pattern, value, expected):
     assert matches(pattern, value) is expected
 
 
-def test_no_strategy_means_one_attempt():
-    assert not should_retry({}, 1, FAILED)
-
-
-def test_without_rules_every_attempt_is_used():
-    assert should_retry({"attempts": 3}, 2, FAILED)
-    assert not should_retry({"attempts": 3}, 3, FAILED)
+AWSS_EXAMPLE = [
+    {"onStatusReason": "Host EC2*", "action": "RETRY"},
+    {"onReason": "*", "action": "EXIT"},
+]
+FIRST_WINS = [{"onExitCode": "7", "action": "retry"}, {"onExitCode": "*", "action": "exit"}]
+ALL_MUST_HOLD = [{"onExitCode": "7", "onStatusReason": "Host*", "action": "EXIT"}]
 
 
 @pytest.mark.parametrize(
-    ("end", "expected"), [(FAILED, False), (RECLAIMED, True), (NOT_STARTED, False)]
+    ("strategy", "attempt", "end", "expected"),
+    [
+        ({}, 1, FAILED, False),
+        ({"attempts": 3}, 2, FAILED, True),
+        ({"attempts": 3}, 3, FAILED, False),
+        ({"attempts": 5, "evaluateOnExit": AWSS_EXAMPLE}, 1, FAILED, False),
+        ({"attempts": 5, "evaluateOnExit": AWSS_EXAMPLE}, 1, RECLAIMED, True),
+        ({"attempts": 5, "evaluateOnExit": AWSS_EXAMPLE}, 1, NOT_STARTED, False),
+        ({"attempts": 2, "evaluateOnExit": FIRST_WINS}, 1, FAILED, True),
+        ({"attempts": 2, "evaluateOnExit": ALL_MUST_HOLD}, 1, FAILED, True),
+    ],
 )
-def test_awss_own_example(end, expected):
-    rules = [
-        {"onStatusReason": "Host EC2*", "action": "RETRY"},
-        {"onReason": "*", "action": "EXIT"},
-    ]
-    assert should_retry({"attempts": 5, "evaluateOnExit": rules}, 1, end) is expected
-
-
-def test_the_first_rule_that_matches_wins():
-    rules = [{"onExitCode": "7", "action": "retry"}, {"onExitCode": "*", "action": "exit"}]
-    assert should_retry({"attempts": 2, "evaluateOnExit": rules}, 1, FAILED)
-
-
-def test_all_conditions_of_a_rule_must_hold():
-    rules = [{"onExitCode": "7", "onStatusReason": "Host*", "action": "EXIT"}]
-    assert should_retry({"attempts": 2, "evaluateOnExit": rules}, 1, FAILED)
+def test_whether_an_attempt_is_followed_by_another(strategy, attempt, end, expected):
+    assert should_retry(strategy, attempt, end) is expected

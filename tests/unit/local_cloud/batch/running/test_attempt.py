@@ -11,8 +11,6 @@ from local_cloud.batch.jobs.resources import Allocation, Requirements
 from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.log_stream import LossyLogStream
 from local_cloud.batch.running.runtime import Exit, StartError
-from local_cloud.faults.kinds import LostLogLines, StopBeforeStart, UnstartedNode
-from local_cloud.faults.under_way import UNDER_WAY, Active
 from tests.waiting import wait_for
 
 GRACE_SECONDS = 0.05
@@ -37,13 +35,20 @@ class SlowRuntime:
         if self.error is not None:
             raise self.error
         self.launches.append(launch)
+        return self.container(started_at=1)
+
+    def container(self, *, started_at, wait=None):
         return SimpleNamespace(
-            started_at=1,
+            started_at=started_at,
             address=None,
             ask_to_stop=self.asked.set,
             kill=self.ended.set,
-            wait=self.wait,
+            wait=wait or self.wait,
         )
+
+    def left_over(self, started_at):
+        """A container that an earlier server started and that has ended with code 3."""
+        return self.container(started_at=started_at, wait=lambda: Exit(3))
 
     def adopt(self, launch):
         if self.error is not None:
@@ -122,43 +127,34 @@ def test_an_error_at_the_start_is_the_containers_reason(attempt, runtime, error,
     assert (end.exit_code, end.reason, end.status_reason) == (None, reason, "Task failed to start")
 
 
-def test_a_container_that_cannot_be_inspected_has_lost_its_host(attempt, runtime):
-    runtime.error = TimeoutError("the engine does not answer")
-    assert not attempt.resume()
-    end = attempt.wait()
-    assert end.exit_code is None
-    assert end.status_reason.startswith("Host EC2 (instance i-")
+def test_a_missing_image_fails_the_pull(attempt, begin):
+    begin("missing_image", image="repository:tag")
+    assert not attempt.start()
+    assert attempt.wait().reason.startswith("CannotPullContainerError: ")
+    assert "repository:tag not found" in attempt.wait().reason
 
 
-def left_over(runtime, *, started_at):
-    """A container that an earlier server started and that has ended with code 3."""
-    return SimpleNamespace(
-        started_at=started_at,
-        ask_to_stop=runtime.asked.set,
-        kill=runtime.ended.set,
-        wait=lambda: Exit(3),
-    )
-
-
-def test_containers_of_an_earlier_server_are_adopted(runtime):
-    runtime.left = {0: left_over(runtime, started_at=7), 1: left_over(runtime, started_at=8)}
+def test_containers_of_an_earlier_server_are_adopted_and_else_started(runtime):
+    runtime.left = {0: runtime.left_over(7), 1: runtime.left_over(8)}
     attempt = new_attempt(runtime, nodes=2)
     assert attempt.resume()
     assert attempt.record.started_at == 7
     end = attempt.wait()
     assert (end.exit_code, end.status_reason) == (3, "Essential container in task exited")
     assert [node.exit_code for node in attempt.record.nodes] == [3, 3]
-
-
-def test_an_attempt_that_had_not_started_is_started(attempt, runtime):
+    runtime.left = {}
     runtime.let.set()
-    assert attempt.resume()
-    assert attempt.record.started_at == 1
+    another = new_attempt(runtime)
+    assert another.resume()
+    assert another.record.started_at == 1
 
 
-@pytest.mark.parametrize("left", [(), (0,)])
-def test_an_attempt_whose_containers_are_gone_has_lost_its_host(runtime, left):
-    runtime.left = {node: left_over(runtime, started_at=7) for node in left}
+@pytest.mark.parametrize(
+    ("left", "error"), [((), None), ((0,), None), ((0, 1), TimeoutError("no answer of the engine"))]
+)
+def test_an_attempt_whose_containers_are_gone_or_not_told_has_lost_its_host(runtime, left, error):
+    runtime.left = {node: runtime.left_over(7) for node in left}
+    runtime.error = error
     record = new_attempt(runtime, nodes=2).record
     record.started_at = 7
     attempt = new_attempt(runtime, nodes=2, record=record)
@@ -221,24 +217,28 @@ def test_each_node_has_an_address_and_the_children_know_the_main_nodes(runtime):
     assert new_attempt(runtime).record.nodes[0].address is None
 
 
-def test_a_child_that_cannot_start_does_not_end_the_job(runtime):
+@pytest.mark.parametrize(
+    ("code", "reason"), [(None, "CannotPullContainerError: manifest unknown"), (9, None)]
+)
+def test_a_child_that_cannot_start_or_fails_does_not_end_the_job(runtime, code, reason):
     attempt = new_attempt(runtime, nodes=2)
     start = runtime.start
 
     def start_main_only(launch):
-        if launch.node == 1:
+        if launch.node == 0:
+            return start(launch)
+        if code is None:
             raise StartError("CannotPullContainerError", "manifest unknown")
-        return start(launch)
+        return runtime.container(started_at=1, wait=lambda: Exit(code))
 
     runtime.start = start_main_only
     runtime.let.set()
     assert attempt.start()
     main, child = attempt.record.nodes
-    wait_for(lambda: child.reason, "reason of the child", every=0.002)
+    wait_for(lambda: child.reason or 1 in attempt._containers, "start of the child", every=0.002)
     runtime.ended.set()
     assert attempt.wait().exit_code == 137
-    assert (main.exit_code, child.exit_code) == (137, None)
-    assert child.reason == "CannotPullContainerError: manifest unknown"
+    assert (main.exit_code, child.exit_code, child.reason) == (137, code, reason)
 
 
 def test_no_child_starts_once_the_main_node_has_ended(runtime, monkeypatch):
@@ -250,45 +250,41 @@ def test_no_child_starts_once_the_main_node_has_ended(runtime, monkeypatch):
     assert len(runtime.launches) == 1
 
 
-def test_a_fault_keeps_one_child_from_starting(runtime, monkeypatch):
+def test_a_fault_keeps_one_child_from_starting(runtime, begin):
     faults = [
-        Active(job_name, UnstartedNode(kind="unstarted_node", job_name=job_name, node=node))
+        begin("unstarted_node", job_name=job_name, node=node)
         for job_name, node in (("na*", 1), ("other", 2), ("*", 0))
     ]
-    for fault in faults:
-        monkeypatch.setitem(UNDER_WAY, fault.id, fault)
     attempt = new_attempt(runtime, nodes=3)
     assert started(attempt, runtime, 2) == [0, 2]
     wait_for(lambda: [fault.strikes for fault in faults] == [1, 0, 0], "strike", every=0.002)
 
 
 @pytest.fixture
-def struck(runtime, monkeypatch):
+def struck(runtime, begin):
     """An attempt that has ended, under faults of which the other one covers other jobs."""
 
-    def of(fault_of, **fields):
-        for name in ("other", "na*"):
-            fault = Active(name, fault_of(job_name=name, **fields))
-            monkeypatch.setitem(UNDER_WAY, name, fault)
+    def of(kind, **fields):
+        faults = [begin(kind, job_name=name, **fields) for name in ("other", "na*")]
         attempt = new_attempt(runtime)
         started(attempt, runtime, 1)
         runtime.ended.set()
         attempt.wait()
-        assert [UNDER_WAY[name].strikes for name in ("other", "na*")] == [0, 1]
+        assert [fault.strikes for fault in faults] == [0, 1]
         return attempt
 
     return of
 
 
 def test_a_fault_drops_lines_of_its_log(struck, runtime):
-    struck(LostLogLines, kind="lost_log_lines", first=3, last=2)
+    struck("lost_log_lines", first=3, last=2)
     (launch,) = runtime.launches
     assert isinstance(launch.log_stream, LossyLogStream)
     assert (launch.log_stream.first, launch.log_stream.last) == (3, 2)
 
 
 def test_a_fault_describes_its_stop_before_its_start(struck):
-    attempt = struck(StopBeforeStart, kind="stop_before_start", early_seconds=2.5)
+    attempt = struck("stop_before_start", early_seconds=2.5)
     assert attempt.record.stopped_at - attempt.record.started_at == -2500
 
 

@@ -1,7 +1,7 @@
 """Container properties as Docker's options."""
 
 import pytest
-from docker.models.containers import ContainerCollection
+from docker.models.containers import _create_container_args
 from docker.types import DeviceRequest, Ulimit
 
 from local_cloud.batch.jobs.container import merge
@@ -17,11 +17,7 @@ def options(properties=None, *, gpu_ids=(), engine_has_gpus=False, vcpus="2", me
     return create_options(container, gpu_ids, engine_has_gpus=engine_has_gpus)
 
 
-def linux(**parameters):
-    return options({"linuxParameters": parameters})
-
-
-def test_defaults():
+def test_defaults_with_the_images_own_command():
     given = options()
     assert given == {
         "mem_limit": 512 * MIB,
@@ -37,11 +33,6 @@ def test_defaults():
         "log_config": {"Type": "json-file", "Config": {}},
         "use_config_proxy": False,
     }
-
-
-def test_without_a_command_the_images_own_runs():
-    assert "command" not in options()
-    assert options({"command": ["echo", "it"]})["command"] == ["echo", "it"]
 
 
 @pytest.mark.parametrize(("vcpus", "shares"), [("1", 1024), ("0.25", 256), ("0.001", 2)])
@@ -60,43 +51,10 @@ def test_a_vcpu_is_1024_shares_and_two_are_the_least(vcpus, shares):
     ],
 )
 def test_swap_is_given_only_if_requested(parameters, swap_mib, swappiness):
-    given = linux(**parameters)
+    given = options({"linuxParameters": parameters})
     assert given["mem_limit"] == 512 * MIB
     assert given["memswap_limit"] == (512 + swap_mib) * MIB
     assert given.get("mem_swappiness") == swappiness
-
-
-def test_linux_parameters():
-    given = linux(
-        initProcessEnabled=True,
-        sharedMemorySize=64,
-        tmpfs=[
-            {"containerPath": "/tmp", "size": 8, "mountOptions": ["rw", "exec"]},
-            {"containerPath": "/run", "size": 1},
-        ],
-        devices=[
-            {"hostPath": "/dev/fuse"},
-            {"hostPath": "/dev/a", "containerPath": "/dev/b", "permissions": ["READ", "WRITE"]},
-        ],
-    )
-    assert given["init"] is True
-    assert given["shm_size"] == 64 * MIB
-    assert given["tmpfs"] == {"/tmp": "size=8m,rw,exec", "/run": "size=1m"}
-    assert given["devices"] == ["/dev/fuse:/dev/fuse:rwm", "/dev/a:/dev/b:rw"]
-
-
-def test_privileges_and_limits():
-    given = options(
-        {
-            "user": "10001:10001",
-            "privileged": True,
-            "readonlyRootFilesystem": True,
-            "ulimits": [{"name": "nofile", "softLimit": 10, "hardLimit": 20}],
-        }
-    )
-    assert given["user"] == "10001:10001"
-    assert given["privileged"] is given["read_only"] is True
-    assert given["ulimits"] == [Ulimit(name="nofile", soft=10, hard=20)]
 
 
 def mounts(*mount_points, volumes=({"name": "data", "host": {"sourcePath": "/data"}},)):
@@ -144,45 +102,40 @@ def test_gpus_are_requested_by_their_ids_where_the_engine_has_any():
     assert "device_requests" not in options(engine_has_gpus=True)
 
 
-class RecordingEngine:
-    """Records what docker-py would send to an engine."""
-
-    _version = "1.45"
-
-    def __init__(self):
-        self.sent = None
-        self.api = self
-
-    def create_container(self, **fields):
-        self.sent = fields
-        return {"Id": "new"}
-
-    def inspect_container(self, _):
-        return {"Id": "new"}
-
-
-def test_docker_py_accepts_all_options():
-    engine = RecordingEngine()
+def test_all_options_and_that_docker_py_takes_them():
     properties = {
         "command": ["true"],
-        "linuxParameters": {
-            "sharedMemorySize": 1,
-            "maxSwap": 1,
-            "swappiness": 1,
-            "tmpfs": [{"containerPath": "/tmp", "size": 1}],
-            "devices": [{"hostPath": "/dev/fuse"}],
-        },
+        "user": "10001:10001",
+        "privileged": True,
+        "readonlyRootFilesystem": True,
         "ulimits": [{"name": "nofile", "softLimit": 10, "hardLimit": 20}],
         "volumes": [{"name": "data", "host": {"sourcePath": "/data"}}],
         "mountPoints": [{"sourceVolume": "data", "containerPath": "/in", "readOnly": True}],
-        "readonlyRootFilesystem": True,
-        "user": "1",
+        "linuxParameters": {
+            "initProcessEnabled": True,
+            "sharedMemorySize": 64,
+            "maxSwap": 1,
+            "swappiness": 1,
+            "tmpfs": [
+                {"containerPath": "/tmp", "size": 8, "mountOptions": ["rw", "exec"]},
+                {"containerPath": "/run", "size": 1},
+            ],
+            "devices": [
+                {"hostPath": "/dev/fuse"},
+                {"hostPath": "/dev/a", "containerPath": "/dev/b", "permissions": ["READ", "WRITE"]},
+            ],
+        },
     }
-    ContainerCollection(engine).create(
-        "image", **options(properties, gpu_ids=("0",), engine_has_gpus=True)
-    )
-    host = engine.sent["host_config"]
+    given = options(properties, gpu_ids=("0",), engine_has_gpus=True)
+    assert given["user"] == "10001:10001"
+    assert given["privileged"] is given["read_only"] is given["init"] is True
+    assert given["ulimits"] == [Ulimit(name="nofile", soft=10, hard=20)]
+    assert given["shm_size"] == 64 * MIB
+    assert given["tmpfs"] == {"/tmp": "size=8m,rw,exec", "/run": "size=1m"}
+    assert given["devices"] == ["/dev/fuse:/dev/fuse:rwm", "/dev/a:/dev/b:rw"]
+    sent = _create_container_args({"image": "image", "version": "1.45", **given})
+    host = sent["host_config"]
     assert (host["Memory"], host["MemorySwap"]) == (512 * MIB, 513 * MIB)
     assert host["Binds"] == ["/data:/in:ro"]
     assert host["Devices"][0]["PathOnHost"] == "/dev/fuse"
-    assert engine.sent["command"] == ["true"]
+    assert sent["command"] == ["true"]

@@ -112,14 +112,13 @@ def test_a_started_container_is_adopted_with_its_start_log_and_end(runtime, cont
     assert not containers["local-cloud.task=t1"][0].removed
 
 
-def test_a_container_that_was_only_created_is_removed(runtime, containers):
+def test_a_container_that_was_only_created_is_removed_and_one_that_is_gone_not_adopted(
+    runtime, containers
+):
+    assert runtime.adopt(launch(LogStream())) is None
     containers["local-cloud.task=t1"] = [created] = [Container("created")]
     assert runtime.adopt(launch(LogStream())) is None
     assert created.removed
-
-
-def test_a_container_that_is_gone_is_not_adopted(runtime):
-    assert runtime.adopt(launch(LogStream())) is None
 
 
 def test_what_a_busy_engine_created_late_for_a_killed_server_makes_room(runtime, containers):

@@ -13,11 +13,8 @@ def devices(monkeypatch):
     return present
 
 
-def test_without_gpus_there_are_no_variables():
-    assert gpus(()) == cuda(()) == {}
-
-
 def test_cuda_gets_declared_gpus_only_if_all_exist(devices):
+    assert gpus(()) == cuda(()) == {}
     assert gpus(("0", "1")) == {"NVIDIA_VISIBLE_DEVICES": "0,1"}
     assert cuda(("0", "1")) == {}
     devices.add("/dev/nvidia0")

@@ -24,9 +24,7 @@ def launch(environment, *mounts, compute_environment="shared", node=None, file_s
         "image": "image",
         "environment": [{"name": name, "value": value} for name, value in environment.items()],
         "volumes": [
-            {"name": str(number), "host": {"sourcePath": source}}
-            if source
-            else {"name": str(number)}
+            {"name": str(number), "host": {"sourcePath": source} if source else {}}
             for number, (source, _) in enumerate(mounts)
         ],
         "mountPoints": [
@@ -56,7 +54,8 @@ def test_jobs_of_one_instance_have_the_same_folder(folders):
 
 def test_variables_below_a_mount_point_follow_it_and_others_stay(folders):
     environment = {"A": "/in/deep/file", "B": "/inner", "C": "in", "D": "/", "E": "/in/"}
-    found = folders.in_variables(launch(environment, ("/data", "/in")))
+    environment["F"] = "/fresh"  # has no folder
+    found = folders.in_variables(launch(environment, ("/data", "/in"), (None, "/fresh")))
     assert set(found) == {"A", "E"}
     assert found["A"] == f"{Path(found['E'])}/deep/file"
     assert Path(found["E"]).is_dir()
@@ -66,10 +65,6 @@ def test_two_mounts_of_one_folder_are_one(folders):
     mounts = ("/data/../data", "/a"), ("/data", "/b/")
     found = folders.in_variables(launch({"A": "/a", "B": "/b"}, *mounts))
     assert found["A"] == found["B"]
-
-
-def test_a_fresh_volume_has_no_folder(folders):
-    assert folders.in_variables(launch({"A": "/a"}, (None, "/a"))) == {}
 
 
 def test_no_source_leaves_the_folder(folders, tmp_path):

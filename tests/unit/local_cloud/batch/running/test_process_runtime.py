@@ -16,6 +16,7 @@ from local_cloud.batch.running.process_runtime import (
     lines_of,
 )
 from local_cloud.gaps import logs
+from tests.stand_ins.failing_calls import failing
 
 
 @pytest.fixture
@@ -122,10 +123,8 @@ def test_a_log_is_on_disk_and_never_in_memory_as_a_whole(stream):
 
 
 def test_lines_that_find_no_room_on_disk_are_lost_and_end_no_job(stream, monkeypatch, caplog):
-    def full(*_):
-        raise sqlite3.OperationalError("database or disk is full")
-
-    monkeypatch.setattr(logs, "put", full)
+    full = sqlite3.OperationalError("database or disk is full")
+    monkeypatch.setattr(logs, "put", failing(full))
     stream.write(b"one\n")
     assert caplog.messages == ["some lines of the log name were lost: database or disk is full"]
 

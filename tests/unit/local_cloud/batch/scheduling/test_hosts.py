@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from local_cloud.file_systems import hosts
+from tests.stand_ins.failing_calls import failing
 from tests.waiting import wait_for
 
 PROBLEM = "the file system fs-1 is CREATING"
@@ -60,11 +61,8 @@ def test_a_file_system_that_goes_in_between_fails_the_start(
     batch, queues, file_system, monkeypatch
 ):
     file_system["problem"] = None
-
-    def gone(environment):
-        raise hosts.HostError("the file system fs-1 is DELETING")
-
-    monkeypatch.setattr(hosts, "mount", gone)
+    gone = hosts.HostError("the file system fs-1 is DELETING")
+    monkeypatch.setattr(hosts, "mount", failing(gone))
     job = batch.submit(queue="nodes")
     wait_for(lambda: batch.describe(job)["status"] == "FAILED", "end of the job", every=0.002)
     described = batch.describe(job)

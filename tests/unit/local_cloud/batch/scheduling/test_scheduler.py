@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 from local_cloud.batch.scheduling.scheduler import Scheduler
-from tests.stand_ins.local_batch import SOON_SECONDS, Containers, local_batch, requirements
+from tests.stand_ins.local_batch import SOON_SECONDS, Containers, local_batch
 from tests.unit.local_cloud.conftest import SETTINGS
 
 
@@ -27,8 +27,7 @@ def test_a_job_in_a_running_container_continues():
     with local_batch(gpus=2) as batch:
         batch.environment()
         batch.queue()
-        needs = requirements(VCPU=1, MEMORY=4, GPU=1)
-        batch.define(container={"image": "image", "resourceRequirements": needs})
+        batch.define(needs={"GPU": 1})
         running = [batch.scheduler_job(batch.submit()) for _ in range(2)]
         batch.wait_for_starts(2)
         (other,) = (job for job in running if job.attempts[0].gpu_ids == ("1",))

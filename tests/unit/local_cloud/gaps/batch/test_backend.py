@@ -17,7 +17,9 @@ def described(batch):
     return queue
 
 
-def test_a_queue_names_its_environments_by_their_arns(batch, queue):
+def test_a_queue_is_enabled_and_names_its_environments_by_their_arns(batch, queue):
+    assert described(batch)["state"] == "ENABLED"
+    assert "schedulingPolicyArn" not in described(batch)
     batch.environment("other")
     (first,) = described(batch)["computeEnvironmentOrder"]
     assert first["computeEnvironment"].endswith(":compute-environment/environment")
@@ -25,11 +27,6 @@ def test_a_queue_names_its_environments_by_their_arns(batch, queue):
     batch.call("UpdateJobQueue", jobQueue=queue, computeEnvironmentOrder=order)
     (second,) = described(batch)["computeEnvironmentOrder"]
     assert second["computeEnvironment"].endswith(":compute-environment/other")
-
-
-def test_a_queue_is_enabled_unless_it_says_otherwise(batch, queue):
-    assert described(batch)["state"] == "ENABLED"
-    assert "schedulingPolicyArn" not in described(batch)
 
 
 @pytest.mark.parametrize(

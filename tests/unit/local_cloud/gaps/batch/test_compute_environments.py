@@ -73,42 +73,30 @@ def test_a_refused_update_changes_nothing(batch, kind, change, message):
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("kind", "resources", "message"),
     [
-        ("UNMANAGED", "not support UNMANAGED compute environments"),
-        ("MANAGED", "computeResources must be provided for type MANAGED"),
+        ("UNMANAGED", None, "not support UNMANAGED compute environments"),
+        ("MANAGED", None, "computeResources must be provided for type MANAGED"),
+        ("MANAGED", {"instanceTypes": []}, "instanceTypes must be provided for type EC2"),
+        ("MANAGED", {"instanceRole": "nobody"}, "Instance profile nobody does not exist"),
+        ("MANAGED", {"securityGroupIds": ["sg-0"]}, "Security group sg-0 does not exist"),
+        ("MANAGED", {"securityGroupIds": []}, "securityGroupIds must be provided"),
+        ("MANAGED", {"maxvCpus": None}, "maxvCpus must be provided"),
     ],
 )
-def test_a_creation_that_aws_refuses(batch, kind, message):
+def test_a_creation_that_aws_refuses(batch, kind, resources, message):
     asked = {"computeEnvironmentName": NAME, "type": kind}
+    if resources:
+        asked["computeResources"] = batch.resources(**resources)
     assert message in batch.refusal("CreateComputeEnvironment", **asked)
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [
-        ("instanceTypes", [], "instanceTypes must be provided for type EC2"),
-        ("instanceRole", "nobody", "Instance profile nobody does not exist"),
-        ("securityGroupIds", ["sg-0"], "Security group sg-0 does not exist"),
-        ("securityGroupIds", [], "securityGroupIds must be provided"),
-        ("maxvCpus", None, "maxvCpus must be provided"),
-    ],
-)
-def test_resources_that_aws_refuses(batch, field, value, message):
-    resources = batch.resources(**{field: value})
-    asked = {"computeEnvironmentName": NAME, "type": "MANAGED", "computeResources": resources}
-    assert message in batch.refusal("CreateComputeEnvironment", **asked)
-
-
-def test_a_name_is_taken_once(batch):
+def test_a_name_is_taken_once_and_nothing_is_not_updated(batch):
+    asked = {"computeEnvironment": NAME, "state": "DISABLED"}
+    assert f"{NAME} does not exist" in batch.refusal("UpdateComputeEnvironment", **asked)
     batch.environment(NAME)
-    asked = {"computeEnvironmentName": NAME, "type": "MANAGED"}
-    assert "already exists" in batch.refusal("CreateComputeEnvironment", **asked)
-
-
-def test_an_update_of_nothing_is_refused(batch):
-    asked = {"computeEnvironment": "nothing", "state": "DISABLED"}
-    assert "nothing does not exist" in batch.refusal("UpdateComputeEnvironment", **asked)
+    again = {"computeEnvironmentName": NAME, "type": "MANAGED"}
+    assert "already exists" in batch.refusal("CreateComputeEnvironment", **again)
 
 
 def test_security_groups_may_be_in_a_launch_template(batch):

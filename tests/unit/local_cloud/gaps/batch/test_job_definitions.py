@@ -9,13 +9,6 @@ from tests.unit.local_cloud.conftest import of_nodes
 RULE = {"onExitCode": "1", "action": "RETRY"}
 
 
-@pytest.fixture
-def queue(batch):
-    batch.environment()
-    batch.define()
-    batch.queue()
-
-
 def both(batch, fields, overrides=None):
     """The refusals of a definition and a submission with these fields."""
     container = {"image": "image", "vcpus": 1, "memory": 4, **(overrides or {})}
@@ -45,14 +38,16 @@ def test_retry_strategies_that_aws_refuses(batch, queue, strategy, message):
         assert message in refused
 
 
-def test_five_rules_are_kept(batch):
-    batch.define(retryStrategy={"attempts": 2, "evaluateOnExit": [RULE] * 5})
-    (definition,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
-    assert len(definition["retryStrategy"]["evaluateOnExit"]) == 5
+def test_a_timeout_of_less_than_a_minute_is_refused(batch, queue):
+    for refused in both(batch, {"timeout": {"attemptDurationSeconds": 59}}):
+        assert "attemptDurationSeconds must be at least 60, not 59" in refused
 
 
-def test_a_new_revision_inherits_nothing(batch):
-    batch.define(parameters={"size": "1"}, retryStrategy={"attempts": 3}, propagateTags=True)
+def test_five_rules_are_kept_and_a_new_revision_inherits_nothing(batch):
+    strategy = {"attempts": 2, "evaluateOnExit": [RULE] * 5}
+    batch.define(parameters={"size": "1"}, retryStrategy=strategy, propagateTags=True)
+    (first,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
+    assert len(first["retryStrategy"]["evaluateOnExit"]) == 5
     second = batch.define()
     (described,) = batch.call("DescribeJobDefinitions", jobDefinitions=[second])["jobDefinitions"]
     assert (described["revision"], described["parameters"]) == (2, {})
@@ -62,7 +57,12 @@ def test_a_new_revision_inherits_nothing(batch):
 
 def test_batchs_own_variables_are_reserved(batch, queue):
     mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
-    for refused in both(batch, {}, mine):
+    override = {"targetNodes": "0:", "containerOverrides": mine}
+    for refused in (
+        *both(batch, {}, mine),
+        batch.refusal("RegisterJobDefinition", **of_nodes(mine)),
+        batch.refused_submission(nodeOverrides={"nodePropertyOverrides": [override]}),
+    ):
         assert "can't start with the reserved prefix AWS_BATCH: AWS_BATCH_MINE" in refused
 
 
@@ -71,14 +71,6 @@ def test_node_properties_are_described(batch):
     batch.call("RegisterJobDefinition", **asked)
     (described,) = batch.call("DescribeJobDefinitions")["jobDefinitions"]
     assert described["nodeProperties"] == asked["nodeProperties"]
-
-
-def test_nodes_variables_are_checked_too(batch, queue):
-    mine = {"environment": [{"name": "AWS_BATCH_MINE", "value": "1"}]}
-    assert "AWS_BATCH_MINE" in batch.refusal("RegisterJobDefinition", **of_nodes(mine))
-    override = {"targetNodes": "0:", "containerOverrides": mine}
-    overrides = {"nodePropertyOverrides": [override]}
-    assert "AWS_BATCH_MINE" in batch.refused_submission(nodeOverrides=overrides)
 
 
 def test_a_containers_ipc_mode_is_no_field_of_batch(batch):
@@ -91,8 +83,7 @@ def test_a_containers_ipc_mode_is_no_field_of_batch(batch):
 def test_an_ecs_task_definition_stands_for_each_revision(batch):
     volume = {"name": "data", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}
     for memory in (4, 8):
-        container = {"image": "image", "vcpus": 2, "memory": memory, "volumes": [volume]}
-        batch.define(container=container)
+        batch.define(container={"volumes": [volume]}, needs={"VCPU": 2, "MEMORY": memory})
     tasks = ecs_backends[ACCOUNT][REGION].task_definitions["definition"]
     (container,) = tasks[2].container_definitions
     assert (container["image"], container["cpu"], container["memory"]) == ("image", 2048, 8)
