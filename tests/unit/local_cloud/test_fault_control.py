@@ -162,6 +162,18 @@ def test_only_this_machine_controls_faults(client, address):
     assert "machine that runs the local cloud" in refused.json["message"]
 
 
+def test_environments_are_looked_at_when_a_fault_of_them_begins_and_ends():
+    looks = []
+    scheduler = SimpleNamespace(lock=nullcontext(), environments_changed=lambda: looks.append(1))
+    client = Client(Faults(Response("served"), scheduler))
+    of_this_machine = {"REMOTE_ADDR": "127.0.0.1"}
+    fault = {"kind": "no_capacity"}
+    client.post("/_faults", json=fault, environ_overrides=of_this_machine)
+    assert looks == [1]
+    client.delete("/_faults", environ_overrides=of_this_machine)
+    assert looks == [1, 1]
+
+
 def test_file_systems_are_full_as_long_as_the_fault(client, monkeypatch):
     done = []
     monkeypatch.setattr(folders, "check_permitted", lambda: None)
