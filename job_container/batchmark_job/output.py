@@ -80,6 +80,9 @@ class FileOutput:
                 raise InputError(
                     f"--output {self.path} is a folder; add a trailing '/' or name a file"
                 )
+            if _is_no_plain_file(self.path):
+                with self.path.open("ab"):
+                    return
             while not folder.exists():
                 folder = folder.parent
             with tempfile.TemporaryFile(dir=folder):
@@ -155,11 +158,14 @@ def _was_written(error: Exception) -> bool:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file completely, or leave it unchanged.
+    """Write a file completely, or leave it unchanged; a device, pipe or link is written through.
 
     Raises:
         OSError: the file was not written.
     """
+    if _is_no_plain_file(path):
+        path.write_bytes(content)
+        return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -169,6 +175,11 @@ def write_whole(path: Path, content: bytes) -> None:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _is_no_plain_file(path: Path) -> bool:
+    """Return whether a new file must not take the place of what is there, such as /dev/null."""
+    return path.is_symlink() or (path.exists() and not path.is_file())
 
 
 def s3_client(*, attempts: int, timeout_seconds: int) -> Any:

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,23 @@ def test_file_is_written_whole_and_alone(tmp_path):
         FileOutput(output.path.parent / "taken").write("text")
     left = sorted(path.name for path in output.path.parent.iterdir())
     assert left == ["result.json", "taken"], "and no temporary file"
+
+
+def test_what_is_no_plain_file_is_written_through_and_never_replaced(tmp_path):
+    """Root could else turn /dev/null into a file."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("file")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for path in (pipe, link):
+        output = FileOutput(path)
+        output.check()
+        output.write("text")
+    assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
+    assert (tmp_path / "file").read_text() == "text"
 
 
 @pytest.mark.parametrize(
