@@ -14,6 +14,7 @@ from batchmark.analysis.pairs.answer import Measure
 from batchmark.core import formatting
 from batchmark.report import words
 from batchmark.report.blocks import Page, capitalized
+from batchmark.report.size_charts import SizeChart
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -32,6 +33,7 @@ def page_templates() -> Environment:
     environment.globals.update(
         Measure=Measure,
         count=formatting.count,
+        draw=_draw,
         words=words,
         confidence=CONFIDENCE_TEXT.replace(" ", "\N{NO-BREAK SPACE}"),
     )
@@ -51,6 +53,13 @@ def page_templates() -> Environment:
 def page_html(page: Page, beside: Mapping[str, str] = MappingProxyType({})) -> str:
     """Render one page; `beside` maps section ids to the addresses of their extra pages."""
     return page_templates().get_template("page.html.jinja").render(page=page, beside=beside)
+
+
+def _draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:
+    """Draw a chart; what draws is imported only then, as DAG files import this module."""
+    from batchmark.report.charts import draw
+
+    return draw(chart, measure)
 
 
 def _web_address(address: str) -> str | None:

@@ -74,11 +74,6 @@ class SizeChart(NamedTuple):
             words.cost_per(point.usd, self.per) if point.usd else None,
         )
 
-    def svg(self, measure: Measure = Measure.TIME) -> str:
-        from batchmark.report.charts import draw  # whose libraries only those who draw need
-
-        return draw(self, measure)
-
 
 class Cell(NamedTuple):
     """A point on a chart, in words."""

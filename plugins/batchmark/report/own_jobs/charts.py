@@ -33,10 +33,10 @@ def job_charts(study: OwnJobStudy) -> list[Chart]:
     found = []
     sizes = _sizes(study, places)
     if len(sizes.sizes) >= LEAST_SIZES:
-        found.append(Chart(f"Time per job over {study.axis}", partial(sizes.svg, Measure.TIME)))
+        found.append(Chart(f"Time per job over {study.axis}", partial(charts.draw, sizes)))
         if Measure.DOLLARS in sizes.measures:
             title = f"Dollars per job over {study.axis}"
-            found.append(Chart(title, partial(sizes.svg, Measure.DOLLARS)))
+            found.append(Chart(title, partial(charts.draw, sizes, Measure.DOLLARS)))
     values = list(_paid(study, places))
     if len(charts.names_of(values)) >= LEAST_POINTS:
         found.append(Chart("Dollars over time: lower left is better", partial(_dollars, values)))

@@ -6,6 +6,7 @@ All ratios have two digits, because the underlying times support no more.
 from __future__ import annotations
 
 from datetime import UTC, datetime, time
+from functools import partial
 
 from batchmark.analysis.pairs.answer import Measure, Winner
 from batchmark.analysis.published import (
@@ -23,6 +24,7 @@ from batchmark.core.intervals import Estimate, Interval
 from batchmark.core.prices import PriceTable, load_prices
 from batchmark.report import blocks
 from batchmark.report.answer import RunSummary
+from batchmark.report.charts import draw
 from batchmark.report.pairs.answer import QUESTION
 from batchmark.report.size_charts import Point, SizeChart
 from batchmark.report.words import AHEAD, NOT_KNOWN, extent
@@ -54,7 +56,7 @@ def published_page() -> blocks.Page:
                 "Time over size",
                 [
                     *(blocks.Text(_crossover(table, factor, one), "summary") for one in Measure),
-                    blocks.Charts("", [blocks.Chart(chart.title, chart.svg)]),
+                    blocks.Charts("", [blocks.Chart(chart.title, partial(draw, chart))]),
                     blocks.Text(_not_drawn(table)),
                 ],
             ),

@@ -8,6 +8,7 @@ import pytest
 from batchmark.analysis.comparison import compare
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
+from batchmark.report.charts import draw
 from batchmark.report.log_axis import log_ticks
 from batchmark.report.size_charts import MOST_CHARTS, Point, SizeChart, size_charts
 from tests.builders.pairs import at_sizes
@@ -40,7 +41,7 @@ def test_the_axis_is_the_one_with_the_most_sizes_and_gpu_targets_come_first():
         ("convolution, float32, batch 1", "size", [64, 128, 256]),
         ("convolution, float32, batch 2", "size", [64, 128, 256]),
     ]
-    shown = texts(charts[0].svg())
+    shown = texts(draw(charts[0]))
     assert {"64", "128", "256", "size", "time", GPU, CPU} <= set(shown)
     assert [text for text in shown if re.fullmatch(r"\d+ ms", text)]
     targets = (CPU, "c5.9xlarge", GPU, "g6.xlarge")
@@ -63,7 +64,7 @@ def test_decades_are_the_first_labels_of_a_logarithmic_axis(low, high, ticks):
 
 def test_the_decades_stand_among_a_charts_labels():
     estimates = {size: point(seconds) for size, seconds in ((64, 6e-4), (128, 5e-3), (256, 2.2e-2))}
-    shown = texts(SizeChart("matmul", "size", {GPU: estimates}).svg())
+    shown = texts(draw(SizeChart("matmul", "size", {GPU: estimates})))
     assert [text for text in shown if text.endswith("ms")] == [
         "1 ms",
         "2 ms",
@@ -84,14 +85,14 @@ def test_points_tell_their_figures_and_the_table_behind_has_the_same():
         "first call " + formatting.seconds(points[0].cold_seconds)
     ] * 2
     assert all("per million calls" in cell.usd for cell in cells)
-    titles = re.findall(r"<title>([^<]*)</title>", chart.svg())
+    titles = re.findall(r"<title>([^<]*)</title>", draw(chart))
     assert any(title.startswith(f"{GPU}, ") and "first call" in title for title in titles)
 
 
 def test_it_can_be_drawn_in_dollars_where_there_are_prices():
     (chart,) = charts_of({"size": 1000}, {"size": 2000})
     assert chart.measures == ["time", "dollars"]
-    assert "dollars per million calls" in texts(chart.svg("dollars"))
+    assert "dollars per million calls" in texts(draw(chart, "dollars"))
     (chart,) = charts_of({"size": 1000}, {"size": 2000}, targets=("g9.unknown", "c9.unknown"))
     assert chart.measures == ["time"]
 
@@ -111,7 +112,7 @@ def test_first_calls_are_drawn_beside_warm_ones():
             for name, of in chart.targets.items()
         }
     )
-    assert chart.svg().count('aria-roledescription="point"') == 2 * without.svg().count(
+    assert draw(chart).count('aria-roledescription="point"') == 2 * draw(without).count(
         'aria-roledescription="point"'
     )
 
@@ -122,7 +123,7 @@ def test_a_crossover_is_marked_with_who_stays_ahead():
     ((size, text),) = chart.crossovers["time"]
     assert 100 < size < 400
     assert text.startswith(f"{GPU} from ")
-    assert text in texts(chart.svg())
+    assert text in texts(draw(chart))
 
 
 def test_what_has_one_size_or_none_has_no_chart_and_a_page_has_only_so_many():
@@ -138,7 +139,7 @@ def test_hostile_names_stay_text():
     evil = '"><script>alert(1)</script>&\\x1b'
     targets = (f"g5{evil}", f"c5{evil}")
     (chart,) = charts_of({f"{evil}": 1}, {f"{evil}": 2}, targets=targets, workload=evil)
-    svg = chart.svg()
+    svg = draw(chart)
     assert "<script" not in svg
     assert any("<script>alert(1)</script>" in text for text in texts(svg))
 
