@@ -190,7 +190,7 @@ class Comparison:
         floor = max(row.noise.floor for row in self.not_known_yet)
         for change in FINDABLE:
             needed = repeats_to_detect(change, floor)
-            found = f"to find a difference of {formatting.percent(change)}"
+            found = f"to find nearly every difference of {formatting.percent(change)}"
             if needed > MANY_REPEATS:
                 return (
                     f"{self._less_noise}: {found} here takes over {MANY_REPEATS} repeats per side"

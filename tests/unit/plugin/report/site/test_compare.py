@@ -176,9 +176,9 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
 @pytest.mark.parametrize(
     ("floor", "step"),
     [
-        (0.1, "measure 15 repeats per side to find a difference of 20 %, or use a quieter machine"),
-        (0.03, "measure 7 repeats per side to find a difference of 10 %, or use a quieter machine"),
-        (0.3, "use a quieter machine: to find a difference of 20 % here takes over 50 repeats per"),
+        (0.1, "measure 15 repeats per side to find nearly every difference of 20 %, or use"),
+        (0.03, "measure 7 repeats per side to find nearly every difference of 10 %, or use"),
+        (0.3, "use a quieter machine: to find nearly every difference of 20 % here takes over"),
         (0.001, "measure more repeats, or use a quieter machine"),
     ],
 )
