@@ -249,12 +249,13 @@ def fell_back(job: CollectedJob) -> bool:
 
 def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowSamples]:
     pooled: dict[RowKey, RowSamples] = {}
+    series = f"{target.device} {target.instance_type}"
     for job in target.jobs:
         for row in job.document.measurements:
             key = row_key(row)
             samples = pooled.setdefault(
                 key,
-                RowSamples(f"{job.planned.target} {key}", problems.get(size_of(row.parameters))),
+                RowSamples(f"{series} {key}", problems.get(size_of(row.parameters))),
             )
             measured = row.status is MeasurementStatus.MEASURED
             (samples.measured if measured else samples.unmeasured).append((job, row))

@@ -68,7 +68,7 @@ class Chosen:
 
     @cached_property
     def by_suite(self) -> dict[str, PricedTarget]:
-        """The target's jobs by suite; the target is renamed so that runs are resampled separately.
+        """The target's jobs by suite; the target is renamed to tell two runs of it apart.
 
         Raises:
             CollectError: the run has no such target or ran it on several instance types.

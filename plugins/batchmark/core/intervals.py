@@ -146,7 +146,8 @@ def ratio(numerator: Median, denominator: Median, job_noise: float = 0.0) -> Est
     value = numerator.value / denominator.value
     if reason := no_interval(numerator, denominator):
         return Estimate(value=value, interval=None, interval_reason=reason)
-    drawn = interval_of(numerator.draws() / denominator.draws())
+    # Backwards, as the same samples on both sides are drawn alike.
+    drawn = interval_of(numerator.draws() / denominator.draws()[::-1])
     factor = math.exp(job_noise)
     interval = Interval(low=min(drawn.low, value / factor), high=max(drawn.high, value * factor))
     return Estimate(value=value, interval=interval)

@@ -114,7 +114,9 @@ def _statistics_columns(job: CollectedJob, row: Measurement) -> Row:
     """Return any statistics of a row as a report on this job alone would show them."""
     if row.status not in WITH_STATISTICS or not row.samples_seconds:
         return {}
-    median = median_of([row], seed=f"{job.planned.target} {row_key(row)}")
+    # As in a report.
+    seed = f"{job.planned.device} {job.planned.instance_type} {row_key(row)}"
+    median = median_of([row], seed=seed)
     line = roofline(row, [job.document], median.estimate())
     flops, moved = (line.flops_per_second, line.bytes_per_second) if line else (None, None)
     return {

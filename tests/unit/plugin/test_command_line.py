@@ -127,6 +127,18 @@ def test_the_sides_are_named_by_what_tells_them_apart(
     assert f"the time of {baseline} / the time of {new}." in summary.read_text().replace("\\", "")
 
 
+def test_folders_of_other_names_have_the_same_figures(tmp_path, old, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        "batchmark.command_line.render_comparison",
+        lambda found, _: told.append(found.suites[0].rows[0].speedup),
+    )
+    new = repeats(tmp_path / "new", 0.0101)
+    main(["compare", str(old), str(new)])
+    main(["compare", str(old.rename(tmp_path / "a")), str(new.rename(tmp_path / "b"))])
+    assert told[0] == told[1]
+
+
 def test_a_gpu_target_that_ran_on_the_cpu_is_marked_and_never_a_rival(tmp_path, compare):
     before, on_cpu = (
         repeats(tmp_path / name, seconds, target="g5.xlarge", **ON_CPU)
