@@ -157,7 +157,7 @@ test-all: test test-rest test-containers ## All tests but those that take tens o
 
 .PHONY: test-rest
 test-rest: terraform-there install ## What `make test-all` adds to `make test`, containers apart (about 16 minutes on 2 cores)
-	$(PYTEST) $(SIDE_BY_SIDE:3=4) -m "$(SHORT)" $(ONE_RUN:%=--ignore %) tests/e2e tests/faults tests/browser
+	$(PYTEST) $(SIDE_BY_SIDE) --numprocesses 4 -m "$(SHORT)" $(ONE_RUN:%=--ignore %) tests/e2e tests/faults tests/browser
 
 .PHONY: test-cost
 test-cost: terraform-there install ## Processor seconds of all these tests by file and by what they started, in build/test-cost.txt (about 25 minutes)

@@ -80,7 +80,7 @@ class FileOutput:
                 raise InputError(
                     f"--output {self.path} is a folder; add a trailing '/' or name a file"
                 )
-            if _is_no_plain_file(self.path):
+            if _is_written_through(self.path):
                 with self.path.open("ab"):
                     return
             while not folder.exists():
@@ -163,7 +163,7 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         OSError: the file was not written.
     """
-    if _is_no_plain_file(path):
+    if _is_written_through(path):
         path.write_bytes(content)
         return
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -177,8 +177,8 @@ def write_whole(path: Path, content: bytes) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _is_no_plain_file(path: Path) -> bool:
-    """Return whether a new file must not take the place of what is there, such as /dev/null."""
+def _is_written_through(path: Path) -> bool:
+    """Return whether what is there, such as /dev/null, must not give way to a new file."""
     return path.is_symlink() or (path.exists() and not path.is_file())
 
 

@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from batchmark.analysis.owners_checks import Size, check_problems, has_valid_results, size_of
-from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
+from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key, series_name
 from batchmark.core.config import PurchaseOption
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.intervals import Median
@@ -249,13 +249,15 @@ def fell_back(job: CollectedJob) -> bool:
 
 def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowSamples]:
     pooled: dict[RowKey, RowSamples] = {}
-    series = f"{target.device} {target.instance_type}"
     for job in target.jobs:
         for row in job.document.measurements:
             key = row_key(row)
             samples = pooled.setdefault(
                 key,
-                RowSamples(f"{series} {key}", problems.get(size_of(row.parameters))),
+                RowSamples(
+                    series_name(target.device, target.instance_type, key),
+                    problems.get(size_of(row.parameters)),
+                ),
             )
             measured = row.status is MeasurementStatus.MEASURED
             (samples.measured if measured else samples.unmeasured).append((job, row))

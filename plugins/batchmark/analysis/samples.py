@@ -323,6 +323,14 @@ def kept_samples(row: Measurement) -> list[float]:
     return [row.samples_seconds[index] for index in _kept(row)]
 
 
+def series_name(device: str, instance_type: str, key: RowKey) -> str:
+    """Name a row's series, to seed its resampling in reports and in the history alike.
+
+    It names no run, target or folder: the same documents give the same interval anywhere.
+    """
+    return f"{device} {instance_type} {key}"
+
+
 def median_of(rows: Sequence[Measurement], *, seed: str) -> Median:
     """Return the median of one row's kept samples over several jobs."""
     return Median(

@@ -89,8 +89,7 @@ class Median:
 
         Args:
             jobs_samples: each job's samples, positive, in any unit.
-            seed: name of the series, which seeds the bootstrap, with the samples. It names no
-                folder or run, so that the same documents give the same interval anywhere.
+            seed: name of the series, which seeds the bootstrap, with the samples.
             turns: number of samples in each turn, in order, by job and process; by default, a
             single process took all of a job's samples in one turn.
         """

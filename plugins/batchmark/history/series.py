@@ -44,7 +44,7 @@ COLUMNS = (
     *FIGURES.values(),
 )
 VERSION = tuple(NAMES)  # columns that say what was measured
-LONGEST_SECONDS = 1e9  # of a job
+LONGEST_SECONDS = 1e9  # of a job; what a damaged file claims beyond would overflow a time
 MOST_CODES = 2**62  # as many as an int64 can number, with room to spare
 
 

@@ -123,7 +123,7 @@ def alert_table(alerts: Iterable[Alert], title: str) -> Table:
 def delivery_lines(message: RunMessage) -> Iterator[str]:
     for delivery in message.deliveries:
         tried = (
-            f" at {delivery.at:%Y-%m-%d %H:%M %Z}, try {delivery.attempts}" if delivery.at else ""
+            f" at {formatting.moment(delivery.at)}, try {delivery.attempts}" if delivery.at else ""
         )
         reason = f": {delivery.reason}" if delivery.reason else ""
         yield f"{delivery.channel}: {delivery.state}{tried}{reason}"

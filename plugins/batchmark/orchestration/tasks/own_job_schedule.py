@@ -11,6 +11,7 @@ from airflow.timetables.trigger import CronTriggerTimetable
 from croniter import CroniterError, croniter
 
 from batchmark.aws.result_bucket import RunStore
+from batchmark.core import formatting
 from batchmark.core.config import Config
 from batchmark.core.errors import PlanError
 from batchmark.core.kinds import OWN_JOB_DAG
@@ -45,7 +46,7 @@ def find_due(context: Context) -> list[dict[str, Any]]:
             if name in measuring or _live(context, *ids):
                 tell(f"{name} was due at {at:%H:%M} UTC but is still running; not started again")
             else:
-                tell(f"{name} was due at {at:%Y-%m-%d %H:%M} UTC")
+                tell(f"{name} was due at {formatting.moment(at)}")
                 run_id = scheduled_run_id(name, at)
                 found.append({"trigger_run_id": run_id, "conf": {"job": name}})
     return found

@@ -37,7 +37,7 @@ def self_test_page(report: SelfTest) -> Page:
     return Page(
         "Self-test of the detector",
         f"Steps of known size in copies of {report.months} months of history, as of "
-        f"{report.created_at:%Y-%m-%d %H:%M %Z}, seed {report.seed}. Detector: {report.detector}.",
+        f"{formatting.moment(report.created_at)}, seed {report.seed}. Detector: {report.detector}.",
         " ".join(_summary(report)),
         [
             *(block for suite in report.suites for block in _parts(report, suite)),

@@ -17,8 +17,6 @@ from batchmark.report.blocks import Block, Page, Table, Text
 from batchmark.report.tables import noise_table, worst_case_table
 from batchmark.report.words import extent, row_name
 
-MOMENT = "%Y-%m-%d %H:%M %Z"
-
 
 class DiagnosisReport(Record):
     """The results of `diagnose_queue`, with one entry per queue."""
@@ -33,7 +31,7 @@ def diagnosis_page(report: DiagnosisReport) -> Page:
     queues = formatting.count(len(report.diagnoses), "queue")
     return Page(
         "Diagnosis",
-        f"{queues} in {report.region}, asked on {report.created_at:{MOMENT}}.",
+        f"{queues} in {report.region}, asked on {formatting.moment(report.created_at)}.",
         f"{len(found)} of {queues} with a cause.",
         [block for one in report.diagnoses for block in _diagnosis(one)],
     )
@@ -79,8 +77,8 @@ def environment_page(result: EnvironmentCheck) -> Page:
         answer = f"All {count} passed: jobs can run."
     return Page(
         "Environment",
-        f"{result.installation} in {result.region}, checked on {result.checked_at:{MOMENT}}: "
-        f"{result.summary}.",
+        f"{result.installation} in {result.region}, "
+        f"checked on {formatting.moment(result.checked_at)}: {result.summary}.",
         answer,
         [*([Table("What needs attention", "", heads, rows, wide=True)] if rows else []), passed],
     )
@@ -137,8 +135,8 @@ def guard_page(report: GuardReport) -> Page:
         answer = f"No leak: {report.summary}."
     return Page(
         "Leak guard",
-        f"{report.installation} in {report.region}, checked on {report.looked_at:{MOMENT}}: "
-        f"{report.summary}.",
+        f"{report.installation} in {report.region}, "
+        f"checked on {formatting.moment(report.looked_at)}: {report.summary}.",
         answer,
         [Table("What is running, leaks first", "", heads, rows, wide=True)] if rows else [],
         warnings=[f"Not checked: {text}" for text in report.unread],

@@ -15,6 +15,7 @@ from batchmark.core.errors import CollectError
 from batchmark.core.names import run_name, target_order
 from batchmark.core.output import csv_text
 from batchmark.core.suites import suite_name
+from batchmark.history.columns import IMPORTED
 from batchmark.orchestration.web.access import Reader, Visitor, check_may_read
 from batchmark.orchestration.web.library import Library
 from batchmark.orchestration.web.routes.parts import Books, Here, download, own_runs
@@ -35,14 +36,15 @@ def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) ->
     }
     conditions = books.conditions(suite, frozenset(drawn), most_runs)
     alerts = books.alerts.alerts()
+    runs = [run for run in books.measured(most_runs) if run.suite == suite]
     return trends.trends(
         histories,
         alerts,
         conditions,
         standings=books.standings(suite, metric, most_runs, alerts),
         most_runs=most_runs,
-        newest=next((run.run_id for run in own_runs(books) if run.suite == suite), None),
-        began={run.run_id: run.at for run in books.measured(most_runs)},
+        newest=runs[0].run_id if runs and suite != IMPORTED else None,
+        began={run.run_id: run.at for run in runs},
     )
 
 
