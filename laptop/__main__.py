@@ -40,6 +40,10 @@ def main() -> int:
     try_job(
         "--commit", help="commit that the job measures, shown with the run (default: the file's)"
     )
+    try_job(
+        "--baseline", type=Path, help="compare with the job in this file, such as main's version"
+    )
+    try_job("--baseline-commit", help="commit that the baseline measures (default: its file's)")
     try_job("--watch", metavar="RUNS", help="number of runs; several show a trend (default: 1)")
     try_job("--engine", action="store_true", help="run the job as a container on a Docker engine")
     up_command = commands.add_parser("up", help="start everything and leave it running")
@@ -56,6 +60,8 @@ def main() -> int:
     _add_containers(commands)
     _add_aws_check(commands)
     arguments = parser.parse_args()
+    if arguments.command == "try-job" and arguments.baseline and arguments.watch:
+        parser.error("--baseline and --watch can't be combined: set only one of them")
     for number in INTERRUPTS:
         signal.signal(number, _interrupt)
     try:
@@ -134,7 +140,8 @@ def _add_aws_check(commands: Any) -> None:
 
 def _run_processes(arguments: argparse.Namespace) -> None:
     from laptop.demo import demo, demo_distributed, demo_sharing
-    from laptop.own_jobs.try_job import try_job
+    from laptop.own_jobs.try_job import compare_versions, try_job
+    from laptop.own_jobs.versions import Version
     from laptop.up import down, up
 
     if arguments.command == "demo":
@@ -143,6 +150,16 @@ def _run_processes(arguments: argparse.Namespace) -> None:
         demo_sharing(arguments.folder)
     elif arguments.command == "demo-distributed":
         demo_distributed(arguments.folder)
+    elif arguments.command == "try-job" and arguments.baseline:
+        compare_versions(
+            Version(arguments.jobs, arguments.commit),
+            Version(arguments.baseline, arguments.baseline_commit),
+            arguments.job,
+            arguments.repeats,
+            arguments.folder,
+            engine=arguments.engine,
+            target=arguments.target,
+        )
     elif arguments.command == "try-job":
         try_job(
             arguments.jobs,

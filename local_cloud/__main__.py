@@ -74,6 +74,13 @@ def folder(text: str) -> Path:
     return path
 
 
+def image_folder(text: str) -> tuple[str, Path]:
+    image, equals, path = text.partition("=")
+    if not image or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form IMAGE=FOLDER")
+    return image, folder(path)
+
+
 def file_to_write(text: str) -> Path:
     path = Path(text).resolve()
     if not path.parent.is_dir() or path.is_dir():
@@ -156,10 +163,20 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="working directory for jobs that run as processes (default: the current directory)",
     )
     parser.add_argument(
+        "--image-dir",
+        dest="image_dirs",
+        metavar="IMAGE=FOLDER",
+        type=image_folder,
+        action="append",
+        default=[],
+        help="working directory for processes of jobs with this image, instead of --job-dir; may "
+        "be repeated",
+    )
+    parser.add_argument(
         "--copy-job-dir",
         action="store_true",
-        help="start each job in a fresh copy of --job-dir, so that it does not see other jobs' "
-        "files",
+        help="start each job in a fresh copy of its working directory, so that it does not see "
+        "other jobs' files",
     )
     parser.add_argument(
         "--stop-grace",
@@ -260,6 +277,7 @@ def settings_of(arguments: argparse.Namespace, port: int, credentials: Path | No
         vcpus=arguments.vcpus,
         memory_mib=arguments.memory,
         job_dir=arguments.job_dir,
+        image_dirs=dict(arguments.image_dirs),
         copy_job_dir=arguments.copy_job_dir,
         secret=read_or_make(credentials) if credentials else None,
         credentials=credentials,

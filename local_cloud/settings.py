@@ -1,5 +1,6 @@
 """The local cloud's settings, taken from its command line."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,7 +16,8 @@ class Settings:
     network that containers join, or None for the host's network. Requests must be signed with
     `secret`, which clients find in the file `credentials`, unless `secret` is None.
     Creating or deleting a file system takes `file_system_seconds`. Jobs that run as processes start
-    in `job_dir`, or each in its own copy if `copy_job_dir` is set.
+    in their image's folder in `image_dirs` or, by default, in `job_dir`; each in its own copy if
+    `copy_job_dir` is set.
     """
 
     endpoint_url: str
@@ -24,6 +26,7 @@ class Settings:
     vcpus: int
     memory_mib: int
     job_dir: Path
+    image_dirs: Mapping[str, Path] = field(default_factory=dict)
     copy_job_dir: bool = False
     secret: str | None = field(default=None, repr=False)
     credentials: Path | None = None

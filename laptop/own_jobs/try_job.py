@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from batchmark.core.errors import PlanError
 from batchmark.core.formatting import count
-from batchmark.core.kinds import OWN_JOB_DAG
+from batchmark.core.kinds import COMPARISON_DAG, OWN_JOB_DAG
 from batchmark.core.output import say
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.runs.plans.options import parse_options
@@ -24,6 +24,7 @@ from laptop.own_jobs.jobs_file import (
     refuse_what_cannot_start,
     require_engine,
 )
+from laptop.own_jobs.versions import SIDES, Version, comparison, sides
 from laptop.session import Clock, refuse_at_once
 from laptop.stack import TRENDS_HTML, Stack
 
@@ -56,37 +57,17 @@ def try_job(
         LaptopError: the file or the job can't be used here, or the run failed.
     """
     runs = _runs(watch)
-    try:
-        parse_options(OwnJobRun, {"repeats": repeats})
-    except PlanError as error:
-        raise LaptopError(str(error)) from error
-    refuse_at_once(folder.resolve())
-    if engine:
-        require_engine()
-    else:
-        refuse_large_folder(file.resolve().parent)
     clock = Clock()
-    clock.say(f"Terraform: reading {file} (about 10 s)")
-    jobs = read_own_jobs(file)
-    name = choose(jobs, name, file)
-    job = jobs[name]
-    if not engine:
-        refuse_what_cannot_start({name: job}, file.resolve().parent)
+    _check([file], repeats, folder, engine=engine)
+    name, job = _read(file, name, clock, engine=engine)
     targets = [target] if target else list(TARGETS)
-    clock.say(_announced(name, job, repeats, len(targets)))
+    clock.say(_announced(name, job, repeats, len(targets), "target"))
     if watch:
         clock.say(
             f"WATCH={runs}: {count(runs, 'run')} of these jobs, about {RUN_MINUTES * runs + 2} "
             "minutes for the thumbnails example; for other jobs, an estimate follows the first run"
         )
-    if fields := only_on_aws(job):
-        said = (
-            f"{', '.join(fields)}: used only on AWS; here each job gets all of its target's "
-            "resources"
-        )
-        clock.say(f"own job {name}: {said}")
-    # Nothing costs money here, so a timeout that would be too expensive on AWS is no obstacle.
-    conf = {"job": name, "targets": targets, "repeats": repeats, "max_cost_usd": None}
+    conf = {"job": name, "targets": targets, "repeats": repeats}
     if commit:
         conf["commit"] = commit
     trend: list[str] = []
@@ -99,26 +80,127 @@ def try_job(
         write_trends(name, rows, stack.folder)
         trend[:] = ["", *trend_lines(name, rows)]
 
+    _run(
+        folder,
+        OWN_JOB_DAG,
+        conf,
+        clock,
+        [job],
+        runs=runs,
+        after=follow if watch else None,
+        more=f"trend:  {folder / TRENDS_HTML}\n" if watch else "",
+        own_jobs={name: for_laptop(job)},
+        job_dir=file.resolve().parent,
+        engine=engine,
+    )
+    for line in trend:
+        say(line)
+
+
+def compare_versions(
+    new: Version,
+    baseline: Version,
+    name: str | None,
+    repeats: int,
+    folder: Path,
+    *,
+    engine: bool,
+    target: str | None = None,
+) -> None:
+    """Run two versions of a user's own job on one target, and write the report to `folder`.
+
+    They take turns, so that whatever else happens on this machine disturbs both alike.
+
+    Args:
+        target: one of TARGETS; None for the first.
+
+    Raises:
+        LaptopError: as in `try_job`, or the versions can't be compared.
+    """
+    clock = Clock()
+    versions = (new, baseline)
+    _check([version.file for version in versions], repeats, folder, engine=engine)
+    jobs = []
+    for version in versions:
+        name, job = _read(version.file, name, clock, engine=engine)
+        jobs.append(job)
+    conf = comparison(name or "", versions, jobs, target or TARGETS[0], repeats)
+    clock.say(_announced(name or "", jobs[0], repeats, len(jobs), "version"))
+    _run(
+        folder,
+        COMPARISON_DAG,
+        conf,
+        clock,
+        jobs,
+        own_jobs=sides(jobs, engine=engine),
+        job_dir=new.folder,
+        image_dirs=dict(zip(SIDES, (version.folder for version in versions), strict=True)),
+        engine=engine,
+    )
+
+
+def _check(files: Sequence[Path], repeats: int, folder: Path, *, engine: bool) -> None:
+    """Refuse, before Terraform reads for seconds, what is refused without knowing the jobs.
+
+    Raises:
+        LaptopError: see `try_job`.
+    """
     try:
-        run_once(
-            folder,
-            OWN_JOB_DAG,
-            conf,
-            clock,
-            runs=runs,
-            after=follow if watch else None,
-            more=f"trend:  {folder / TRENDS_HTML}\n" if watch else "",
-            own_jobs={name: for_laptop(job)},
-            job_dir=file.resolve().parent,
-            engine=engine,
+        parse_options(OwnJobRun, {"repeats": repeats})
+    except PlanError as error:
+        raise LaptopError(str(error)) from error
+    refuse_at_once(folder.resolve())
+    if engine:
+        require_engine()
+        return
+    for file in files:
+        refuse_large_folder(file.resolve().parent)
+
+
+def _read(
+    file: Path, name: str | None, clock: Clock, *, engine: bool
+) -> tuple[str, Mapping[str, Any]]:
+    """Read the file's job of this name, or its only one, and check that it can start here.
+
+    Raises:
+        LaptopError: see `try_job`.
+    """
+    clock.say(f"Terraform: reading {file} (about 10 s)")
+    jobs = read_own_jobs(file)
+    name = choose(jobs, name, file)
+    job = jobs[name]
+    if not engine:
+        refuse_what_cannot_start({name: job}, file.resolve().parent)
+    if fields := only_on_aws(job):
+        clock.say(
+            f"own job {name}: {', '.join(fields)}: used only on AWS; here each job gets all of its "
+            "target's resources"
         )
+    return name, job
+
+
+def _run(
+    folder: Path,
+    dag_id: str,
+    conf: Mapping[str, Any],
+    clock: Clock,
+    jobs: Sequence[Mapping[str, Any]],
+    **options: Any,
+) -> None:
+    """Run these jobs; if their images are missing, say how to build them.
+
+    Raises:
+        LaptopError: the run failed.
+    """
+    try:
+        # Nothing costs money here, so a timeout that would be too expensive on AWS is no obstacle.
+        run_once(folder, dag_id, {**conf, "max_cost_usd": None}, clock, **options)
     except LaptopError as error:
         if NO_IMAGE not in str(error):
             raise
-        builds = "\n".join(f"    docker build -t {image} FOLDER" for image in _images(job))
+        images = dict.fromkeys(image for job in jobs for image in _images(job))
+        builds = "\n".join(f"    docker build -t {image} FOLDER" for image in images)
         raise LaptopError(f"{error}\nbuild the missing images first:\n{builds}") from error
-    for line in trend:
-        say(line)
 
 
 def _runs(watch: str | None) -> int:
@@ -137,16 +219,15 @@ def _runs(watch: str | None) -> int:
     return int(watch)
 
 
-def _announced(name: str, job: Mapping[str, Any], repeats: int, targets: int) -> str:
-    """Describe in one line what will run."""
+def _announced(name: str, job: Mapping[str, Any], repeats: int, places: int, what: str) -> str:
+    """Describe in one line what will run; `what` are the places, such as targets."""
     sizes = len(job["axis"]["sizes"]) if job["axis"] else 1
-    factors = [count(targets, "target"), count(repeats, "repeat")]
+    factors = [count(places, what), count(repeats, "repeat")]
     if sizes > 1:
         factors.insert(1, count(sizes, "size"))
-    jobs = count(targets * sizes * repeats, "job")
+    jobs = count(places * sizes * repeats, "job")
     return f"own job {name}: {' x '.join(factors)} = {jobs}, plus one to start each target"
 
 
-def _images(job: Mapping[str, Any]) -> list[str]:
-    images = [job["image"]] if job["image"] else job["images"].values()
-    return list(dict.fromkeys(images))
+def _images(job: Mapping[str, Any]) -> Iterable[str]:
+    return [job["image"]] if job["image"] else job["images"].values()

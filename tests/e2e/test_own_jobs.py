@@ -4,6 +4,7 @@ import pytest
 
 from batchmark.aws.result_bucket import REPORT_HTML
 from batchmark.changes.alerts.store import AlertStore
+from laptop.own_jobs.versions import definition_of, queue_of
 from laptop.stack import apply_core_stack
 from tests.e2e.own_job_runs import (
     CPU,
@@ -47,6 +48,14 @@ def test_a_sweep_measures_each_target_at_each_size(own_runs, report_of):
     assert sorted(jobs)[-len(TARGETS) :] == [REPEATS + 1] * len(TARGETS), "that started a queue"
     assert set(jobs) == {REPEATS, REPEATS + 1}
     assert all(figure.problem is None for figure in found.values())
+
+
+def test_a_comparison_of_versions_finds_queue_and_definition_by_name(aws):
+    batch = aws.client("batch")
+    (queue,) = batch.describe_job_queues(jobQueues=[queue_of(CPU)])["jobQueues"]
+    assert queue["state"] == "ENABLED"
+    name = definition_of(SWEEP["job"], CPU)
+    assert batch.describe_job_definitions(jobDefinitionName=name)["jobDefinitions"]
 
 
 def test_metrics_come_from_the_log_and_from_the_file(report_of):

@@ -37,7 +37,6 @@ class ProcessRuntime(Runtime):
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._folders = HostFolders()
-        self._job_dir = settings.job_dir
 
     def start(self, launch: Launch) -> ContainerProcess:
         """Start the command; raise OSError or ValueError if that fails."""
@@ -53,7 +52,8 @@ class ProcessRuntime(Runtime):
             **self._folders.in_variables(launch),
         }
         with ExitStack() as cleanup:
-            folder = self._job_dir
+            image = launch.container.properties.get("image", "")
+            folder = self._settings.image_dirs.get(image, self._settings.job_dir)
             if self._settings.copy_job_dir:
                 folder = cleanup.enter_context(fresh_copy(folder))
             command = resolve(launch.container.command, variables.get("PATH", ""), folder)

@@ -36,6 +36,7 @@ def benchmark(
 
 
 OWN_JOB_DAG, OWN_JOB_SCHEDULE_DAG = "own_job_benchmark", "own_job_schedule"
+COMPARISON_DAG = "job_comparison"
 KINDS = {
     kind.dag_id: kind
     for kind in (
@@ -50,7 +51,7 @@ KINDS = {
         ),
         benchmark("distributed_training_benchmark", "Distributed training benchmark", "scaling"),
         benchmark(OWN_JOB_DAG, "Own job benchmark", "own_jobs"),
-        benchmark("job_comparison", "Job comparison", "own_jobs"),
+        benchmark(COMPARISON_DAG, "Job comparison", "own_jobs"),
         Kind(OWN_JOB_SCHEDULE_DAG, "Own job schedule"),
         Kind("noise_calibration", "Noise calibration", ("noise", "plan"), costs=True, jobs=True),
         Kind("environment_check", "Environment check", ("environment",)),

@@ -84,8 +84,9 @@ class ComparisonRun(Options):
         "Objects, one per side, such as "
         '{"name": "old", "job_queue": "images", "job_definition": "resize:7"}; optional fields '
         "are parameters, environment, command, vcpus, memory_mib, gpus, timeout_seconds, check, "
-        "output, output_sha256 and shell. The job definitions must be listed in Terraform. "
-        "Anyone who may start this DAG can run any command with those definitions' IAM roles.",
+        "output, output_sha256, shell, commit, branch and label. The job definitions must be "
+        "listed in Terraform. Anyone who may start this DAG can run any command with those "
+        "definitions' IAM roles.",
         must=True,
     )
     parameter: Annotated[str, Field(pattern=PARAMETER_PATTERN)] | None = option(
@@ -123,7 +124,22 @@ class JobAxis(Record):
         return name
 
 
-class OwnJob(Record):
+class Versioned(Record):
+    """Something whose runs measure a version that its owner may have given."""
+
+    commit: Given | None = Field(default=None, description="commit of the code in its image")
+    branch: Given | None = Field(default=None, description="branch of that commit")
+    label: Given | None = Field(
+        default=None, description="free-form text for finding its runs later"
+    )
+
+    @property
+    def version(self) -> GivenVersion:
+        """The version that the job's runs measure, unless a run overrides it."""
+        return GivenVersion(commit=self.commit, branch=self.branch, label=self.label)
+
+
+class OwnJob(Versioned):
     """A user's own job, with a job definition for each of its targets."""
 
     command: tuple[str, ...] = Field(
@@ -156,16 +172,6 @@ class OwnJob(Record):
         default=None,
         description="cron expression or Airflow preset, in UTC; null if the job has no schedule",
     )
-    commit: Given | None = Field(default=None, description="commit of the code in its image")
-    branch: Given | None = Field(default=None, description="branch of that commit")
-    label: Given | None = Field(
-        default=None, description="free-form text for finding its runs later"
-    )
-
-    @property
-    def version(self) -> GivenVersion:
-        """The version that the job's runs measure, unless a run overrides it."""
-        return GivenVersion(commit=self.commit, branch=self.branch, label=self.label)
 
 
 class OwnJobs(Published):

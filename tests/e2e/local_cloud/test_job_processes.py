@@ -79,8 +79,9 @@ def test_in_copies_of_the_job_dir_no_check_or_output_passes_on_an_earlier_jobs_f
         plan(command=(word,), **asked)
         for word, asked in (("./make.sh", check | output), ("true", check), ("true", output))
     ]
-    with running("--job-dir", str(folder), "--copy-job-dir") as cloud:
-        definition = cloud.define(["false"])
+    image = f"--image-dir=mine:1={folder}"
+    with running("--job-dir", str(tmp_path), image, "--copy-job-dir") as cloud:
+        definition = cloud.define(["false"], container={"image": "mine:1"})
         ended = [
             cloud.finish(cloud.submit(definition, containerOverrides=container_overrides(each)))
             for each in plans

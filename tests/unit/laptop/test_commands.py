@@ -24,6 +24,7 @@ from laptop.airflow import Airflow
 from laptop.containers import backup, lifecycle
 from laptop.errors import FailedRunError, LaptopError
 from laptop.own_jobs import try_job
+from laptop.own_jobs.versions import Version
 from laptop.session import Clock
 from laptop.stack import PROFILE, ROOT
 from tests.builders.reports import report_of
@@ -39,7 +40,7 @@ ELSEWHERE = "make -C batchmark "  # in a clone beside the user's repository
 NOT_ALONE = {"make containers-backup"}  # it needs TO=, and says so
 PROGRAMS = (
     (demo, ["demo", "demo_sharing", "demo_distributed"]),
-    (try_job, ["try_job"]),
+    (try_job, ["try_job", "compare_versions"]),
     (up, ["up", "down"]),
     (lifecycle, ["up", "down"]),
     (backup, ["backup", "restore"]),
@@ -61,7 +62,9 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
     for module, names in PROGRAMS:
         for name in names:
             monkeypatch.setattr(module, name, partial(note, name))
-    typed = {line: shlex.split(line) for line in ("laptop up", "laptop try-job --jobs a.tfvars")}
+    against = "laptop try-job --jobs a.tfvars --commit 2 --baseline b.tfvars --baseline-commit 1"
+    lines = ("laptop up", "laptop try-job --jobs a.tfvars", against)
+    typed = {line: shlex.split(line) for line in lines}
     for command in set(documented("make ")) - NOT_ALONE - set(documented(ELSEWHERE)):
         *_, last = recipe(command).splitlines()
         if " -m laptop " in last and " aws-check" not in last:  # test_command tries that one
@@ -73,6 +76,12 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
     assert dict(zip(typed, called, strict=True)) == {
         "laptop up": ("up", "8080", f"{program.BUILD}/up", "None"),
         "laptop try-job --jobs a.tfvars": tried("a.tfvars"),
+        against: (
+            "compare_versions",
+            str(Version(Path("a.tfvars"), "2")),
+            str(Version(Path("b.tfvars"), "1")),
+            *("None", "3", f"{program.BUILD}/try-job", False, None),
+        ),
         "make demo": ("demo", "smoke", f"{program.BUILD}/demo"),
         "make demo SUITE=blog": ("demo", "blog", f"{program.BUILD}/demo"),
         "make demo-sharing": ("demo_sharing", f"{program.BUILD}/demo-sharing"),
@@ -81,6 +90,12 @@ def test_each_documented_make_command_reaches_its_program(monkeypatch):
         "make try-job ENGINE=yes": tried(EXAMPLE, engine=True),
         "make try-job JOBS=mine/job.tfvars": tried("mine/job.tfvars"),
         "make try-job JOBS=mine/job.tfvars WATCH=5": tried("mine/job.tfvars", watch="5"),
+        "make try-job JOBS=mine/job.tfvars BASELINE=old/job.tfvars": (
+            "compare_versions",
+            str(Version(Path("mine/job.tfvars"))),
+            str(Version(Path("old/job.tfvars"))),
+            *("None", "3", f"{program.BUILD}/try-job", False, None),
+        ),
         "make try-job JOBS=mine/job.tfvars ENGINE=yes": tried("mine/job.tfvars", engine=True),
         "make try-job JOBS=mine/job.tfvars JOB=convert REPEATS=6 ENGINE=yes": (
             tried("mine/job.tfvars", "convert", "6", engine=True)

@@ -26,6 +26,8 @@ from tests.stand_ins.failing_calls import failing
         (["--stop-grace", "nan"], "--stop-grace: 'nan' is not a valid number of seconds"),
         (["--file-system-seconds", "-1"], "'-1' is not a valid number of seconds"),
         (["--job-dir", "/no/such/folder"], "'/no/such/folder' is not an existing folder"),
+        (["--image-dir", "mine:1"], "'mine:1' is not of the form IMAGE=FOLDER"),
+        (["--image-dir", "mine:1=/no/such/folder"], "'/no/such/folder' is not an existing folder"),
         (["--prices", "/no/such/file"], "'/no/such/file' can't be read: No such file or directory"),
         (["--prices", "/dev/null"], "'/dev/null' is not a valid price table: JSONDecodeError("),
         (["--record-calls", "/no/such/folder/calls"], "is not a file path in an existing folder"),

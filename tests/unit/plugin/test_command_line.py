@@ -293,15 +293,12 @@ def test_the_lines_of_readme_and_recipe_compare_two_folders(tmp_path, capsys, mo
 
 
 MAKE = """
-rest="mine/job.tfvars REPEATS=15 TARGET=c5.2xlarge COMMIT="
-case "$*" in
-    "-C batchmark try-job JOBS=$PWD/old/$rest$(git rev-parse main)") side=old;;
-    "-C batchmark try-job JOBS=$PWD/./$rest$(git rev-parse HEAD)") side=new;;
-    *) exit 9;;
-esac
-mkdir -p batchmark/build/try-job
-cp -R "documents/$side/." batchmark/build/try-job
-cat "${4#JOBS=}" >> given
+new="JOBS=$PWD/mine/job.tfvars COMMIT=$(git rev-parse HEAD)"
+old="BASELINE=$PWD/old/mine/job.tfvars BASELINE_COMMIT=$(git rev-parse main)"
+test "$*" = "-C batchmark try-job $new $old REPEATS=15"
+mkdir -p batchmark/build
+cp -R documents batchmark/build/try-job
+cat "${6#BASELINE=}" "${4#JOBS=}" >> given
 """
 
 
@@ -334,9 +331,10 @@ def test_the_script_for_an_own_job_fails_where_it_is_slower_than_on_main(tmp_pat
     ):
         documents = clone / "documents"
         shutil.rmtree(documents, ignore_errors=True)
-        for name, seconds in (("old", 10.0), ("new", start_up)):
-            side = JobOn("c5.2xlarge", start_up=seconds, environment=LAPTOP_ENVIRONMENT)
-            left_by_try_job(documents / name, side, run_id=name, repeats=REPEATS)
+        shutil.rmtree(clone / "batchmark" / "build", ignore_errors=True)
+        for name, seconds in (("baseline", 10.0), ("new", start_up)):
+            side = JobOn(name, start_up=seconds, environment=LAPTOP_ENVIRONMENT)
+            left_by_try_job(documents, side, repeats=REPEATS)
         done = subprocess.run(
             ["sh", "-e", script.name],
             cwd=clone,

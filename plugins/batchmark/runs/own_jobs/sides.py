@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from batchmark.core.config import Target
 from batchmark.core.errors import PlanError, did_you_mean
-from batchmark.core.own_jobs import MOST_SIDES, JobName
+from batchmark.core.own_jobs import MOST_SIDES, JobName, Versioned
 from batchmark.core.prices import PriceTable
 from batchmark.core.record import Record, first_problem
 from batchmark.core.run import PlannedJob, RunPlan
@@ -23,7 +23,7 @@ Word = Annotated[str, Field(min_length=1)]
 Name = Annotated[Word, IN_A_LINE]
 
 
-class Side(Record):
+class Side(Versioned):
     """One side, as entered in the form; None means to use the job definition's value, if any."""
 
     # A value of a variable may be a secret.

@@ -100,7 +100,7 @@ def plan_comparison(
         PlanError: as in `plan_own_jobs`.
     """
     of_sides = [
-        _OnTarget(side, _plan_of(each, wanted), job_limits(each.target))
+        _OnTarget(side, _plan_of(each, wanted), job_limits(each.target), each.side.version)
         for side, each in found.items()
     ]
     sizes = _sizes(wanted.parameter, wanted.sizes)

@@ -7,6 +7,7 @@ import pytest
 
 from laptop.errors import LaptopError
 from laptop.own_jobs import try_job
+from laptop.own_jobs.versions import Version
 
 JOB = {
     "command": ["python", "convert.py", "Ref::size"],
@@ -18,6 +19,12 @@ JOB = {
     "memory_mib": None,
     "gpus": None,
     "output": None,
+    "output_sha256": None,
+    "check": "true",
+    "shell": True,
+    "commit": None,
+    "branch": "main",
+    "label": None,
 }
 
 
@@ -103,6 +110,54 @@ def test_it_runs_on_one_target_alone_names_its_commit_and_is_repeated(tmp_path, 
     assert "WATCH=5: 5 runs of these jobs, about 22 minutes for the thumbnails example; for" in said
 
 
+def test_two_versions_are_the_sides_of_one_run_each_in_its_own_folder(tmp_path, ran, capsys):
+    new, baseline = (Version(tmp_path / name / "job.tfvars") for name in ("new", "old"))
+    new = new._replace(commit="3f2a91c")
+    try_job.compare_versions(new, baseline, "convert", 6, tmp_path / "try", engine=False)
+    ((_, dag_id, conf, options),) = ran
+    assert dag_id == "job_comparison"
+    judged = {"check": "true", "shell": True, "branch": "main"}
+    assert conf == {
+        "name": "convert",
+        "sides": [
+            {
+                "name": side,
+                "job_queue": "batchmark-c5-2xlarge",
+                "job_definition": f"batchmark_job_{side}_c5-2xlarge",
+                **(judged | commit),
+            }
+            for side, commit in (("new", {"commit": "3f2a91c"}), ("baseline", {}))
+        ],
+        "parameter": "size",
+        "sizes": [1, 2, 4, 8],
+        "repeats": 6,
+        "max_cost_usd": None,
+    }
+    assert options["image_dirs"] == {"new": tmp_path / "new", "baseline": tmp_path / "old"}
+    assert {side: job["image"] for side, job in options["own_jobs"].items()} == {
+        "new": "new",
+        "baseline": "baseline",
+    }
+    said = capsys.readouterr().out
+    assert "own job convert: 2 versions x 4 sizes x 6 repeats = 48 jobs" in said
+
+
+def test_versions_along_different_axes_start_nothing(tmp_path, ran, monkeypatch):
+    of_file = {"new": JOB, "old": JOB | {"axis": None}}
+    monkeypatch.setattr(try_job, "read_own_jobs", lambda file: {"convert": of_file[file.stem]})
+    new, baseline = (Version(tmp_path / f"{name}.tfvars") for name in of_file)
+    with pytest.raises(LaptopError, match=r"is size, but in .*/old\.tfvars it is not set: compare"):
+        try_job.compare_versions(new, baseline, None, 6, tmp_path / "try", engine=False)
+    assert ran == []
+
+
+@pytest.mark.usefixtures("has_engine")
+def test_containers_have_the_versions_own_images(tmp_path, ran):
+    version = Version(tmp_path / "job.tfvars")
+    try_job.compare_versions(version, version, "convert", 6, tmp_path, engine=True)
+    assert {job["image"] for job in ran[0][-1]["own_jobs"].values()} == {"converter:3"}
+
+
 @pytest.mark.parametrize("watch", ["0", "x", "-1", "2.5", " ", "\u00b2"])
 def test_what_is_no_number_of_runs_starts_nothing(refused, watch):
     assert refused(watch=watch).startswith(f"WATCH is {watch!r}: it must be a number of runs")
@@ -116,7 +171,7 @@ def test_what_is_no_number_of_runs_starts_nothing(refused, watch):
     ],
 )
 def test_what_will_run_is_said_in_jobs(changes, said):
-    assert try_job._announced("convert", JOB | changes, 3, 2) == (
+    assert try_job._announced("convert", JOB | changes, 3, 2, "target") == (
         f"own job convert: {said}, plus one to start each target"
     )
 

@@ -23,6 +23,7 @@ from tests.builders.runs import PRICES
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 QUALITY = "Ref::quality"
+COMMITS = {"old": "8ab0c11", "new": None}
 CPU_ALONE = configured(targets=own_types(**{"c5.2xlarge": {}}))
 
 
@@ -113,6 +114,15 @@ def test_sides_of_one_queue_share_the_job_that_starts_its_instance():
     assert places(jobs)[0] == ("old", None, 7)
     kwargs = all_operator_kwargs(with_targets(targets), "run", jobs)
     assert [each["turn"] for each in kwargs] == list(range(1, 14))
+
+
+def test_each_side_measures_its_own_version():
+    jobs, _ = compared(
+        *(found(name, side=side(name, commit=commit)) for name, commit in COMMITS.items()),
+        parameter="size",
+        sizes=[1],
+    )
+    assert {job.target: job.version.commit for job in jobs} == COMMITS
 
 
 def test_limits_are_the_own_jobs_and_count_in_the_worst_case_in_the_one_order_of_targets():
