@@ -64,7 +64,7 @@ class Stack:
         own_jobs: the Terraform input `own_jobs`; if given, each job starts in a copy of `job_dir`.
         vcpus: size of the local cloud's pool.
         job_dir: folder with the code of jobs that run as processes.
-        image_dirs: folders with the code of jobs that have other images than the rest, by image.
+        definition_dirs: folders for the jobs of some job definitions instead, by name.
         engine: whether jobs run as containers on the engine in DOCKER_HOST, or as processes.
         cloud_state: folder in which the local cloud keeps its state between starts; the login,
             Airflow's database and Terraform's state in `folder` are then kept too. Without it,
@@ -84,7 +84,7 @@ class Stack:
         own_jobs: Mapping[str, Any] | None = None,
         vcpus: int = VCPUS,
         job_dir: Path = ROOT / "job_container",
-        image_dirs: Mapping[str, Path] | None = None,
+        definition_dirs: Mapping[str, Path] | None = None,
         engine: bool = False,
         cloud_state: Path | None = None,
     ) -> None:
@@ -101,7 +101,8 @@ class Stack:
         self._cloud_port = ports.cloud
         self._profile, self._beside, self._own_jobs = profile, beside, own_jobs
         self._vcpus = vcpus
-        self._job_dir, self._image_dirs, self._engine = job_dir, image_dirs or {}, engine
+        self._job_dir, self._definition_dirs = job_dir, definition_dirs or {}
+        self._engine = engine
         self._cloud_state = cloud_state
         self.aws = self.aws_as("laptop")
         for_airflow = self.aws_as("airflow")
@@ -156,7 +157,10 @@ class Stack:
                 *("--vcpus", str(self._vcpus), "--gpus", "1", "--memory", "8192"),
                 *("--jobs", "containers" if self._engine else "processes"),
                 *("--job-dir", str(self._job_dir)),
-                *(f"--image-dir={image}={path}" for image, path in self._image_dirs.items()),
+                *(
+                    f"--definition-dir={name}={path}"
+                    for name, path in self._definition_dirs.items()
+                ),
                 *(("--copy-job-dir",) if self._own_jobs else ()),
                 *("--prices", str(PRICES_FILE)),
                 *("--record-calls", str(self.calls)),

@@ -74,11 +74,11 @@ def folder(text: str) -> Path:
     return path
 
 
-def image_folder(text: str) -> tuple[str, Path]:
-    image, equals, path = text.partition("=")
-    if not image or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form IMAGE=FOLDER")
-    return image, folder(path)
+def folder_of_definition(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form DEFINITION=FOLDER")
+    return name, folder(path)
 
 
 def file_to_write(text: str) -> Path:
@@ -163,14 +163,14 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="working directory for jobs that run as processes (default: the current directory)",
     )
     parser.add_argument(
-        "--image-dir",
-        dest="image_dirs",
-        metavar="IMAGE=FOLDER",
-        type=image_folder,
+        "--definition-dir",
+        dest="definition_dirs",
+        metavar="DEFINITION=FOLDER",
+        type=folder_of_definition,
         action="append",
         default=[],
-        help="working directory for processes of jobs with this image, instead of --job-dir; may "
-        "be repeated",
+        help="working directory for jobs with this job definition, instead of --job-dir; may be "
+        "repeated",
     )
     parser.add_argument(
         "--copy-job-dir",
@@ -277,7 +277,7 @@ def settings_of(arguments: argparse.Namespace, port: int, credentials: Path | No
         vcpus=arguments.vcpus,
         memory_mib=arguments.memory,
         job_dir=arguments.job_dir,
-        image_dirs=dict(arguments.image_dirs),
+        definition_dirs=dict(arguments.definition_dirs),
         copy_job_dir=arguments.copy_job_dir,
         secret=read_or_make(credentials) if credentials else None,
         credentials=credentials,

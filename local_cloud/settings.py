@@ -16,8 +16,8 @@ class Settings:
     network that containers join, or None for the host's network. Requests must be signed with
     `secret`, which clients find in the file `credentials`, unless `secret` is None.
     Creating or deleting a file system takes `file_system_seconds`. Jobs that run as processes start
-    in their image's folder in `image_dirs` or, by default, in `job_dir`; each in its own copy if
-    `copy_job_dir` is set.
+    in their job definition's folder in `definition_dirs`, by name, or else in `job_dir`; each in
+    its own copy if `copy_job_dir` is set.
     """
 
     endpoint_url: str
@@ -26,7 +26,7 @@ class Settings:
     vcpus: int
     memory_mib: int
     job_dir: Path
-    image_dirs: Mapping[str, Path] = field(default_factory=dict)
+    definition_dirs: Mapping[str, Path] = field(default_factory=dict)
     copy_job_dir: bool = False
     secret: str | None = field(default=None, repr=False)
     credentials: Path | None = None

@@ -136,11 +136,12 @@ class Cloud:
         memory: int = 16,
         gpus: int = 0,
         container: dict[str, Any] | None = None,
+        name: str | None = None,
         **fields: Any,
     ) -> str:
         """Register a job definition of one container; return its ARN."""
         answer = self.batch.register_job_definition(
-            jobDefinitionName=self.name("definition"),
+            jobDefinitionName=name or self.name("definition"),
             type="container",
             containerProperties={
                 **self.container(command, vcpus=vcpus, memory=memory, gpus=gpus),

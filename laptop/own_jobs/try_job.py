@@ -24,7 +24,7 @@ from laptop.own_jobs.jobs_file import (
     refuse_what_cannot_start,
     require_engine,
 )
-from laptop.own_jobs.versions import SIDES, Version, comparison, sides
+from laptop.own_jobs.versions import SIDES, Version, comparison, definition_of
 from laptop.session import Clock, refuse_at_once
 from laptop.stack import TRENDS_HTML, Stack
 
@@ -124,7 +124,8 @@ def compare_versions(
     for version in versions:
         name, job = _read(version.file, name, clock, engine=engine)
         jobs.append(job)
-    conf = comparison(name or "", versions, jobs, target or TARGETS[0], repeats)
+    target = target or TARGETS[0]
+    conf = comparison(name or "", versions, jobs, target, repeats)
     clock.say(_announced(name or "", jobs[0], repeats, len(jobs), "version"))
     _run(
         folder,
@@ -132,9 +133,11 @@ def compare_versions(
         conf,
         clock,
         jobs,
-        own_jobs=sides(jobs, engine=engine),
-        job_dir=new.folder,
-        image_dirs=dict(zip(SIDES, (version.folder for version in versions), strict=True)),
+        own_jobs=dict(zip(SIDES, map(for_laptop, jobs), strict=True)),
+        definition_dirs={
+            definition_of(side, target): version.folder
+            for side, version in zip(SIDES, versions, strict=True)
+        },
         engine=engine,
     )
 

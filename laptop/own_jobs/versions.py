@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from laptop.errors import LaptopError
-from laptop.own_jobs.jobs_file import for_laptop
 
 SIDES = ("new", "baseline")  # in the order of all versions and jobs below
 INSTALLATION = "batchmark"  # Terraform's default for the input `name`
@@ -24,18 +23,6 @@ class Version(NamedTuple):
     @property
     def folder(self) -> Path:
         return self.file.resolve().parent
-
-
-def sides(jobs: Sequence[Mapping[str, Any]], *, engine: bool) -> dict[str, Any]:
-    """Return both versions' jobs as own jobs, by side.
-
-    As processes, they have images named after their sides, by which the local cloud finds the
-    folders that they start in.
-    """
-    adapted = dict(zip(SIDES, map(for_laptop, jobs), strict=True))
-    if engine:
-        return adapted
-    return {side: job | {"image": side, "images": None} for side, job in adapted.items()}
 
 
 def comparison(

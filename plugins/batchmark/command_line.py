@@ -110,7 +110,8 @@ def _parser() -> argparse.ArgumentParser:
 def _compare(options: argparse.Namespace) -> int:
     baseline, new = _sides(options.baseline, options.new)
     labels = [side.label for side in (new, baseline)]
-    if new.target == baseline.target == BY_HAND:  # says nothing beside the files' names
+    if {new.target, baseline.target} in ({BY_HAND}, {new.run.run_id, baseline.run.run_id}):
+        # The target's name says nothing beside the folder's.
         labels = [side.run.run_id for side in (new, baseline)]
     try:
         suites = side_by_side(new, baseline)

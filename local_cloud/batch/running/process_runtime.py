@@ -52,8 +52,8 @@ class ProcessRuntime(Runtime):
             **self._folders.in_variables(launch),
         }
         with ExitStack() as cleanup:
-            image = launch.container.properties.get("image", "")
-            folder = self._settings.image_dirs.get(image, self._settings.job_dir)
+            definition = launch.job.submission.definition.name
+            folder = self._settings.definition_dirs.get(definition, self._settings.job_dir)
             if self._settings.copy_job_dir:
                 folder = cleanup.enter_context(fresh_copy(folder))
             command = resolve(launch.container.command, variables.get("PATH", ""), folder)

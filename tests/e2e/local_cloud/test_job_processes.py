@@ -79,9 +79,9 @@ def test_in_copies_of_the_job_dir_no_check_or_output_passes_on_an_earlier_jobs_f
         plan(command=(word,), **asked)
         for word, asked in (("./make.sh", check | output), ("true", check), ("true", output))
     ]
-    image = f"--image-dir=mine:1={folder}"
-    with running("--job-dir", str(tmp_path), image, "--copy-job-dir") as cloud:
-        definition = cloud.define(["false"], container={"image": "mine:1"})
+    own = f"--definition-dir=mine={folder}"
+    with running("--job-dir", str(tmp_path), own, "--copy-job-dir") as cloud:
+        definition = cloud.define(["false"], name="mine")
         ended = [
             cloud.finish(cloud.submit(definition, containerOverrides=container_overrides(each)))
             for each in plans

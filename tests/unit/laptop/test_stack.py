@@ -102,7 +102,7 @@ def test_own_jobs_reach_terraform_the_form_and_a_pool_that_one_fills(
 ):
     axis = {"parameter": "mb", "sizes": [1, 2]}
     job = {"image": "mine", "command": ["true"], "axis": axis}
-    other = {"image_dirs": {"mine:2": tmp_path / "other"}}
+    other = {"definition_dirs": {"mine": tmp_path / "other"}}
     jobs = {"convert": job, "train": job}
     stack = stack_of(own_jobs=jobs, job_dir=tmp_path, engine=True, **other)
     told = json.loads(stack.processes.env["BATCHMARK_OWN_JOBS"])
@@ -111,7 +111,7 @@ def test_own_jobs_reach_terraform_the_form_and_a_pool_that_one_fills(
     assert "BATCHMARK_OWN_JOBS" not in without.processes.env, "the form is told none"
     stack.start_cloud()
     words = " ".join(stack.processes.start.call_args.args[1])
-    folders = f"--job-dir {tmp_path} --image-dir=mine:2={tmp_path}/other --copy-job-dir"
+    folders = f"--job-dir {tmp_path} --definition-dir=mine={tmp_path}/other --copy-job-dir"
     for option in ("--vcpus 2", "--jobs containers", folders):
         assert f" {option} " in words
     without.start_cloud()

@@ -133,11 +133,11 @@ def test_two_versions_are_the_sides_of_one_run_each_in_its_own_folder(tmp_path, 
         "repeats": 6,
         "max_cost_usd": None,
     }
-    assert options["image_dirs"] == {"new": tmp_path / "new", "baseline": tmp_path / "old"}
-    assert {side: job["image"] for side, job in options["own_jobs"].items()} == {
-        "new": "new",
-        "baseline": "baseline",
+    assert options["definition_dirs"] == {
+        "batchmark_job_new_c5-2xlarge": tmp_path / "new",
+        "batchmark_job_baseline_c5-2xlarge": tmp_path / "old",
     }
+    assert options["own_jobs"] == dict.fromkeys(("new", "baseline"), try_job.for_laptop(JOB))
     said = capsys.readouterr().out
     assert "own job convert: 2 versions x 4 sizes x 6 repeats = 48 jobs" in said
 
@@ -149,13 +149,6 @@ def test_versions_along_different_axes_start_nothing(tmp_path, ran, monkeypatch)
     with pytest.raises(LaptopError, match=r"is size, but in .*/old\.tfvars it is not set: compare"):
         try_job.compare_versions(new, baseline, None, 6, tmp_path / "try", engine=False)
     assert ran == []
-
-
-@pytest.mark.usefixtures("has_engine")
-def test_containers_have_the_versions_own_images(tmp_path, ran):
-    version = Version(tmp_path / "job.tfvars")
-    try_job.compare_versions(version, version, "convert", 6, tmp_path, engine=True)
-    assert {job["image"] for job in ran[0][-1]["own_jobs"].values()} == {"converter:3"}
 
 
 @pytest.mark.parametrize("watch", ["0", "x", "-1", "2.5", " ", "\u00b2"])
