@@ -8,7 +8,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from batchmark_job.measuring import ceilings
-from batchmark_job.measuring.ceilings import Bounds, measure_ceilings
+from batchmark_job.measuring.ceilings import BOUNDS, Bounds, measure_ceilings
 from batchmark_job.workloads.support import torch_calls
 
 SMALL = Bounds(seconds=0.02, smallest_product=32, largest_product=64, copy_bytes=2**16)
@@ -130,3 +130,7 @@ def test_tf32_is_switched_on_for_its_own_product_only(monkeypatch):
     measure_ceilings("cpu", ["float32", "tf32"], one_size)
     assert seen == [("float32", False), ("tf32", True)]
     assert torch.backends.cuda.matmul.allow_tf32 is False
+
+
+def test_the_copy_is_larger_than_the_largest_gpu_cache():
+    assert BOUNDS["cuda"].copy_bytes >= 4 * 126 * 2**20  # B200's L2
