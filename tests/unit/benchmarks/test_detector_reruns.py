@@ -91,23 +91,18 @@ def test_only_the_first_alert_soon_after_a_step_is_right(alerts, missing, delay,
     assert (found.delays, found.false) == ([delay], false)
 
 
-def test_a_constant_is_a_number_of_the_search_or_the_suspects():
+def test_a_constant_is_a_number_of_the_search_or_the_suspects_and_reaches_them(monkeypatch):
     assert constant("TAIL=.07") == ("TAIL", 0.07)
     assert constant("MOST_ASKED=4") == ("MOST_ASKED", 4)
     assert constant("EVIDENCE=5") == ("EVIDENCE", 5.0)
     for text in ("JOBS_OF_ROUND=1", "NONE=1"):
         with pytest.raises(ValueError, match=r"unknown constant; known: .*EVIDENCE, .*ASK"):
             constant(text)
-
-
-def test_more_evidence_reaches_the_detection(monkeypatch):
     for module in TUNED:
         if hasattr(module, "EVIDENCE"):
             monkeypatch.setattr(module, "EVIDENCE", module.EVIDENCE)
     monkeypatch.setattr(simulated_schedule, "ONE_OF", 1)
-
     prepare({"EVIDENCE": 5.0}, one_of=7)
-
     assert false_alerts.evidence_of(1, 1.0) == 5.0
     assert simulated_schedule.ONE_OF == 7
 

@@ -11,6 +11,7 @@ import torch
 
 from batchmark_job import job
 from batchmark_job.errors import InputError, OutputError
+from batchmark_job.machine import telemetry
 from batchmark_job.machine.inventory import Machine
 from batchmark_job.machine.telemetry import Telemetry
 from batchmark_job.measuring.limits import RowLimits
@@ -159,15 +160,22 @@ def test_another_device_or_fewer_threads_than_asked_for_are_labelled(make_settin
     assert document.environment.compute_threads == document.environment.cpu_threads
 
 
-def test_document_that_can_not_be_written_is_kept(make_settings, tmp_path, monkeypatch, capsys):
+def test_document_that_can_not_be_written_is_kept_and_metrics_are_published(
+    make_settings, tmp_path, monkeypatch, capsys
+):
+    cloudwatch = mock.Mock()
+    monkeypatch.setattr(telemetry, "_cloudwatch", lambda: cloudwatch)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     with pytest.raises(OutputError, match="no network; the document is above in this log and in"):
-        run_job(make_settings(output=BrokenOutput()))
+        run_job(make_settings(metrics_namespace="Tests", output=BrokenOutput()))
     kept = parse_document((tmp_path / "batchmark-a-job.2.json").read_bytes())
     log = capsys.readouterr().out
     text = log.split("document begins -----\n")[1].split("\n----- result document ends")[0]
     assert parse_document(text) == kept
     assert len(kept.measurements) == 2
+    (published,) = cloudwatch.put_metric_data.mock_calls
+    names = {datum["MetricName"] for datum in published.kwargs["MetricData"]}
+    assert names == {"CPUUtilization", "MemoryUsed"}
 
 
 def test_error_outside_of_rows_keeps_the_finished_ones(make_settings, monkeypatch, capsys):

@@ -113,14 +113,10 @@ def test_the_file_stays_with_the_state(served_with, tmp_path, path):
     assert first.secret == second.secret
 
 
-def test_the_file_may_be_named(served_with, tmp_path, path):
+def test_the_file_may_be_named_and_any_credentials_need_none(served_with, tmp_path, path):
     (tmp_path / "state").mkdir()
     _, (settings, _) = served_with("--credentials", str(path), "--state", str(tmp_path / "state"))
     assert settings.secret == read_or_make(path)
-    assert list((tmp_path / "state").iterdir()) == []
-
-
-def test_any_credentials_need_no_file(served_with, tmp_path):
-    _, (settings, _) = served_with("--any-credentials", "--state", str(tmp_path))
+    _, (settings, _) = served_with("--any-credentials", "--state", str(tmp_path / "state"))
     assert (settings.secret, settings.credentials) == (None, None)
-    assert list(tmp_path.iterdir()) == []
+    assert list((tmp_path / "state").iterdir()) == []

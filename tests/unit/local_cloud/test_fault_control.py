@@ -174,7 +174,13 @@ def test_environments_are_looked_at_when_a_fault_of_them_begins_and_ends():
     assert looks == [1, 1]
 
 
-def test_file_systems_are_full_as_long_as_the_fault(client, monkeypatch):
+def test_file_systems_are_full_as_long_as_the_fault_if_any_may_be_mounted(client, monkeypatch):
+    refuse = failing(folders.NotPermittedError("mount needs root"))
+    monkeypatch.setattr(folders, "check_permitted", refuse)
+    answered = client.post("/_faults", json={"kind": "file_system_full"})
+    said = answered.json["message"]
+    assert (answered.status_code, said) == (409, "file_system_full: mount needs root")
+    assert client.get("/_faults").json == {"faults": []}
     done = []
     monkeypatch.setattr(folders, "check_permitted", lambda: None)
     for name in ("fill_all", "make_room"):
@@ -183,15 +189,6 @@ def test_file_systems_are_full_as_long_as_the_fault(client, monkeypatch):
     assert done == ["fill_all"]
     client.delete(f"/_faults/{fault}")
     assert done == ["fill_all", "make_room"]
-
-
-def test_a_full_file_system_is_refused_where_nothing_may_be_mounted(client, monkeypatch):
-    refuse = failing(folders.NotPermittedError("mount needs root"))
-    monkeypatch.setattr(folders, "check_permitted", refuse)
-    answered = client.post("/_faults", json={"kind": "file_system_full"})
-    said = answered.json["message"]
-    assert (answered.status_code, said) == (409, "file_system_full: mount needs root")
-    assert client.get("/_faults").json == {"faults": []}
 
 
 @pytest.mark.parametrize(

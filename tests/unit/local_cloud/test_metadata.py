@@ -137,10 +137,7 @@ def test_a_container_finds_its_address_on_its_network_and_none_on_its_machines()
     assert "Networks" not in ask(f"/v4/{TASK_ID}", on_host).json
 
 
-def test_an_unknown_task_is_not_found():
-    assert ask(f"/v4/{'0' * 32}").status_code == 404
-
-
 @pytest.mark.parametrize("path", ["/", "/v4", "/v4/short", f"/v4/{TASK_ID}/stats", "/v1/submitjob"])
-def test_other_paths_are_passed_on(client, path):
+def test_an_unknown_task_is_not_found_and_other_paths_are_passed_on(client, path):
+    assert ask(f"/v4/{'0' * 32}").status_code == 404
     assert ask(path).text == client.get(path).text == "served"

@@ -20,7 +20,6 @@ from batchmark.orchestration.forms import MAX_COST_USD
 from batchmark.runs.budget import worst_case
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark_job.workloads.builtin import WORKLOADS
-from batchmark_job.workloads.own.files import FOLDER_VARIABLE, find_user_files
 from laptop.aws_check.command import uses_of
 from laptop.aws_check.estimate import estimate
 from laptop.aws_check.steps.parts import PARTS
@@ -255,10 +254,3 @@ def test_the_recipe_of_a_workload_names_each_file_that_lists_workloads():
             listed = set(re.findall(r'"(\w+)"', path.read_text()))
             if listed >= WORKLOADS.keys():
                 assert str(path.relative_to(ROOT)) in named, f"the recipe lacks {path}"
-
-
-def test_the_suite_own_measures_a_users_folder_alone(tmp_path, monkeypatch):
-    (tmp_path / "mine.py").touch()
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    assert list(find_user_files()) == ["mine"]
-    assert "in the folder that `BATCHMARK_WORKLOADS` names, and no others" in words("ci-gate.md")

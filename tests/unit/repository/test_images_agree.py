@@ -163,17 +163,13 @@ def test_the_images_python_is_the_one_that_everything_is_locked_for():
 
 
 def test_the_gpu_lock_is_the_cpu_lock_and_cuda_with_the_torch_of_both():
-    cpu, gpu = (pins(f"job_container/requirements{kind}.txt") for kind in ("", "-gpu"))
+    cpu, gpu = (locked(f"job_container/requirements{kind}.txt") for kind in ("", "-gpu"))
     assert cpu.items() <= gpu.items()
     added = gpu.keys() - cpu.keys()
     assert {"torch", "triton", "nvidia-cublas"} <= added
     assert all(name.startswith(("nvidia-", "cuda-", "triton", "torch")) for name in added), added
-    assert pins("job_container/requirements.in")["torch"] == gpu["torch"]
-    assert {"cyclonedx-bom", "uv"} <= pins("job_container/requirements-build.txt").keys()
-
-
-def pins(path):
-    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", read(path), re.MULTILINE))
+    assert locked("job_container/requirements.in")["torch"] == gpu["torch"]
+    assert {"cyclonedx-bom", "uv"} <= locked("job_container/requirements-build.txt").keys()
 
 
 @pytest.mark.parametrize(

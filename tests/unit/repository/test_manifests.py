@@ -38,15 +38,18 @@ def test_templates_hold_nothing_that_only_terraform_renders():
     assert "$" not in rendered()
 
 
-def test_one_device_plugin_on_the_nodes_with_gpus():
+def test_one_device_plugin_and_the_pods_are_on_the_nodes_with_gpus():
     (daemon_set,) = of("DaemonSet")
     assert daemon_set["metadata"] == {"name": DEVICE_PLUGIN, "namespace": ITS_NAMESPACE}
-    pod = daemon_set["spec"]["template"]["spec"]
-    assert pod["nodeSelector"] == {"eks-node": "gpu"}
-    assert pod["tolerations"] == [
-        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-    ]
-    (container,) = pod["containers"]
+    plugin = daemon_set["spec"]["template"]["spec"]
+    pod = job_manifest(published(), RUN_ID, planned()[0], name="n")["spec"]["template"]["spec"]
+    with_gpus = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    for each in (plugin, pod):
+        assert each["nodeSelector"] == {"eks-node": "gpu"}
+        assert each["tolerations"] == [with_gpus]
+    (account,) = of("ServiceAccount")
+    assert pod["serviceAccountName"] == account["metadata"]["name"]
+    (container,) = plugin["containers"]
     assert container["name"] == DEVICE_PLUGIN
     assert "k8s-device-plugin:v0.20.0@sha256:" in container["image"]
 
@@ -69,16 +72,6 @@ def test_what_the_plugin_offers_of_four_gpus(mode, replicas, offered):
     assert offered.refusal(1) is None
     refused = "maximum request size for shared resources is 1"
     assert (refused in (offered.refusal(2) or "")) is offered.is_shared
-
-
-def test_pods_run_where_and_as_whom_the_manifests_say():
-    pod = job_manifest(published(), RUN_ID, planned()[0], name="n")["spec"]["template"]["spec"]
-    (account,) = of("ServiceAccount")
-    (daemon_set,) = of("DaemonSet")
-    plugin = daemon_set["spec"]["template"]["spec"]
-    assert pod["serviceAccountName"] == account["metadata"]["name"]
-    assert pod["nodeSelector"] == plugin["nodeSelector"]
-    assert pod["tolerations"] == plugin["tolerations"]
 
 
 def test_airflow_may_no_more_than_it_does():

@@ -52,6 +52,12 @@ else echo '{NOT_FOUND}' >&2; exit 254; fi"""
 WRITE_METADATA = f"""file=${{*#*--metadata-file }}; echo '{METADATA}' >"${{file%% *}}\""""
 
 
+TOOLS = (
+    *("basename", "bash", "cat", "date", "dirname", "grep"),
+    *("mktemp", "rm", "sed", "sh", "tr", "wc"),
+)
+
+
 class Machine:
     """A checkout with the script, and a PATH with stand-ins that answer as told."""
 
@@ -131,20 +137,7 @@ def machine(tmp_path):
     machine.bin.mkdir()
     for name in ("docker", "aws", "terraform", "git"):
         program(machine.bin / name, STAND_IN)
-    for name in [
-        "basename",
-        "bash",
-        "cat",
-        "date",
-        "dirname",
-        "grep",
-        "mktemp",
-        "rm",
-        "sed",
-        "sh",
-        "tr",
-        "wc",
-    ]:
+    for name in TOOLS:
         (machine.bin / name).symlink_to(str(shutil.which(name)))
     machine.answer(f"git -C {root} rev-parse HEAD", f"echo {COMMIT}")
     machine.answer(f"git -C {root} rev-parse --short", "echo 1a2b3c4")

@@ -1,8 +1,5 @@
 """What only a CUDA device can show; without one everything but the last tests is skipped."""
 
-import os
-import sys
-
 import pytest
 import torch
 
@@ -19,9 +16,7 @@ from batchmark_job.workloads.support import torch_calls, triton_filters
 from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from batchmark_job.workloads.support.triton_filters import TritonFilter
 from benchmarks.job import gpu_rivals
-from tests.builders.files import finished
 from tests.builders.outputs import wrongness
-from tests.paths import ROOT
 from tests.stand_ins.cuda import REAL_DEVICE, triton_launches
 from tests.stand_ins.workers import bench_here
 
@@ -188,17 +183,6 @@ def test_a_gpu_has_a_ceiling_for_every_dtype():
         assert all(ceiling.rate_per_second > 1e9 for ceiling in found)
     assert torch.backends.cuda.matmul.allow_tf32 is False
     assert torch_calls.native_refusal("cuda", "tf32") is None
-
-
-@pytest.mark.skipif(not REAL_DEVICE, reason="the rehearsal of gpu-check runs it")
-def test_the_benchmark_against_rivals_runs():
-    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "job_container")])}
-    command = (sys.executable, "-m", "benchmarks.job.gpu_rivals", "--small")
-    ended = finished(*command, cwd=ROOT, env=env)
-    assert ended.returncode == 0, ended.stderr
-    assert "skipped" not in ended.stdout
-    for row in ("matmul 256 tf32", "gaussian_blur 256 float32", "edge_detection 256 float32"):
-        assert row in ended.stdout
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")

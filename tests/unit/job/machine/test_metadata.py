@@ -45,14 +45,11 @@ def test_the_metadata_service_is_found_on_ec2_or_named(tmp_path, monkeypatch, fi
     assert metadata.imds_url(tmp_path) == "http://127.0.0.1:9/_host/1"
 
 
-def test_instance_type_zone_and_machine_image(metadata_url):
+def test_instance_type_zone_images_and_the_ecs_agents_digest(metadata_url, monkeypatch):
     assert metadata.instance_metadata("placement/availability-zone", metadata_url) == "us-east-1b"
     assert metadata.instance_metadata("instance-type", metadata_url) == "c5.2xlarge"
     assert metadata.instance_metadata("ami-id", metadata_url) == "ami-0123456789abcdef0"
     assert metadata.instance_metadata("ami-id", "http://127.0.0.1:1") is None, "no answer"
-
-
-def test_image_digest_from_the_ecs_agent(metadata_url, monkeypatch):
     monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", f"{metadata_url}/v4/task")
     assert metadata.image_digest() == "sha256:abc"
     monkeypatch.setenv("ECS_CONTAINER_METADATA_URI_V4", f"{metadata_url}/elsewhere")

@@ -1,6 +1,5 @@
 """Sampling, minutes, and everything that must not harm a job."""
 
-import tempfile
 import threading
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -8,12 +7,10 @@ from unittest import mock
 
 import pytest
 
-from batchmark_job.errors import OutputError
 from batchmark_job.machine import telemetry
 from batchmark_job.machine.nvml import visible_gpus
 from batchmark_job.machine.telemetry import GpuMeter, ProcessMeter, Telemetry, meters_for
 from batchmark_job.result.document import MetricSummary, parse_document
-from tests.stand_ins.broken_output import BrokenOutput
 from tests.stand_ins.nvml import Card, Nvml, installed
 from tests.stand_ins.workers import run_job_here as run_job
 from tests.waiting import wait_for
@@ -203,17 +200,6 @@ def test_a_refusal_comes_after_the_document_and_costs_a_line(make_settings, use_
     assert len(parse_document(settings.output.path.read_bytes()).measurements) == 2
     last_line = capsys.readouterr().out.splitlines()[-1]
     assert last_line.startswith("batchmark-job: warning: metrics not published: RuntimeError: Acc")
-
-
-def test_a_job_whose_document_is_not_written_still_publishes(
-    make_settings, use_cloudwatch, monkeypatch, tmp_path
-):
-    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
-    put = use_cloudwatch()
-    with pytest.raises(OutputError):
-        run_job(make_settings(metrics_namespace="Tests", output=BrokenOutput()))
-    published = {datum["MetricName"] for datum in put.call_args.kwargs["MetricData"]}
-    assert published == {"CPUUtilization", "MemoryUsed"}
 
 
 def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, use_cloudwatch):

@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -70,18 +71,32 @@ def test_an_error_elsewhere_arrives_as_it_was(replicas):
     assert there.ask("where") == "b"
 
 
-def with_one_that_came(folder):
-    """A meeting of two; the other's worker, and what it sends through."""
-    place = Place(0, folder / "group")
-    workers = ReplicaRendezvous(place, 2, WorkersHere())
-    connection = meeting._connect(place)
-    connection.send((1, time.perf_counter()))
-    workers.start(hold, "a")
-    return workers, workers.start(hold, "b"), connection
+@pytest.fixture
+def place(tmp_path):
+    return Place(0, tmp_path / "group")
 
 
-def test_a_container_that_ends_is_noticed_at_once(tmp_path):
-    workers, there, connection = with_one_that_came(tmp_path)
+@pytest.fixture
+def led(place):
+    """Meetings of so many, without the others; they end with the test."""
+    with ExitStack() as meetings:
+        yield lambda count: meetings.enter_context(
+            closing(ReplicaRendezvous(place, count, WorkersHere()))
+        )
+
+
+@pytest.fixture
+def one_that_came(led, place):
+    """The other's worker in a meeting of two, and what it sends through."""
+    workers = led(2)
+    with meeting._connect(place) as connection:
+        connection.send((1, time.perf_counter()))
+        workers.start(hold, "a")
+        yield workers.start(hold, "b"), connection
+
+
+def test_a_container_that_ends_is_noticed_at_once(one_that_came):
+    there, connection = one_that_came
     connection.close()
     began = time.monotonic()
     with pytest.raises(StepError, match="its container stopped") as raised:
@@ -89,12 +104,11 @@ def test_a_container_that_ends_is_noticed_at_once(tmp_path):
     assert raised.value.lost
     assert not raised.value.hung
     assert time.monotonic() - began < 2
-    workers.close()
 
 
-def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
+def test_one_that_is_silent_is_given_up(one_that_came, monkeypatch):
     monkeypatch.setattr(meeting, "GRACE_SECONDS", 0.1)
-    workers, there, connection = with_one_that_came(tmp_path)
+    there, connection = one_that_came
     with pytest.raises(StepError, match="is not responding") as raised:
         there.answer(0.1)
     assert raised.value.hung
@@ -102,13 +116,10 @@ def test_one_that_is_silent_is_given_up(tmp_path, monkeypatch):
     connection.send((asked[-1], "late"))
     connection.send((asked[-1] + 1, "in time"))
     assert there.answer(5) == "in time"  # to its own question
-    connection.close()
-    workers.close()
 
 
-def test_the_others_fail_if_the_first_one_dies(tmp_path):
-    place = Place(0, tmp_path / "group")
-    workers = ReplicaRendezvous(place, 2, WorkersHere())
+def test_the_others_fail_if_the_first_one_dies(led, place):
+    workers = led(2)
     with ThreadPoolExecutor() as others:
         follower = others.submit(lend_workers, Place(1, place.folder), WorkersHere())
         workers.start(hold, "a")
@@ -116,25 +127,17 @@ def test_the_others_fail_if_the_first_one_dies(tmp_path):
             connection.close()
         with pytest.raises(CannotMeasureError, match="ended unexpectedly"):
             follower.result(10)
-    workers.close()
 
 
-def test_who_does_not_come_is_named(tmp_path, monkeypatch):
+def test_who_does_not_come_is_named_and_without_a_first_one_the_others_end(led, place, monkeypatch):
     monkeypatch.setattr(meeting, "MEETING_SECONDS", 0.3)
-    place = Place(0, tmp_path / "group")
-    workers = ReplicaRendezvous(place, 3, WorkersHere())
-    connection = meeting._connect(place)
-    connection.send((2, time.perf_counter()))
-    with pytest.raises(CannotMeasureError, match=r"only 2 of 3 replicas joined.*missing: 2$"):
-        workers.start(hold, "a")
-    connection.close()
-    workers.close()
-
-
-def test_without_a_first_one_the_others_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(meeting, "MEETING_SECONDS", 0.2)
     with pytest.raises(CannotMeasureError, match="the first replica did not start"):
-        lend_workers(Place(1, tmp_path / "group"), WorkersHere())
+        lend_workers(Place(1, place.folder), WorkersHere())
+    workers = led(3)
+    with meeting._connect(place) as connection:
+        connection.send((2, time.perf_counter()))
+        with pytest.raises(CannotMeasureError, match=r"only 2 of 3 replicas joined.*missing: 2$"):
+            workers.start(hold, "a")
 
 
 @pytest.mark.parametrize("parent", ["short", "long" * 40])

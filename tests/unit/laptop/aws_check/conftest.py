@@ -8,11 +8,20 @@ import pytest
 from batchmark.core.prices import load_prices
 from laptop.aws_check.account import Account
 from laptop.aws_check.check import Check
+from laptop.aws_check.step import StepError
 from tests.builders.installations import configured
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 REGION = "us-east-1"
 ROLE = "arn:aws:iam::123456789012:role/me"
+
+
+def told_by(step, *arguments):
+    """Whether a step is ok, and what it says of that."""
+    try:
+        return True, step(*arguments).text
+    except StepError as error:
+        return False, str(error)
 
 
 @pytest.fixture

@@ -59,15 +59,6 @@ def test_what_is_applied_is_what_is_counted(parts):
     assert inputs["target_overrides"][CPU_TYPE]["purchasing"] == "on_demand"
 
 
-@pytest.mark.parametrize(("name", "usd"), [("sharing", 0.23), ("multi_node", 0.62), ("eks", 1.52)])
-def test_what_a_part_costs_more(name, usd):
-    part = PARTS[name]
-    usual = estimate(load_prices())
-    more = estimate(load_prices(), uses_of([part]), part.beside)
-    assert more.usd - usual.usd == pytest.approx(usd, abs=0.011)
-    assert set(map(str, part.beside)) <= set(map(str, more.parts))
-
-
 def jobs_of_nodes():
     nodes = on_cpus(instance_type=NODE_TYPE, most_nodes=2, timeout_seconds=JOB_SECONDS)
     config = nodes.joined_to(configured())

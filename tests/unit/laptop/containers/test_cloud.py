@@ -168,12 +168,10 @@ def test_the_job_images_name_goes_with_the_last_cloud_and_the_image_stays(
     assert not engine.deployment.state.exists()
 
 
-def test_a_cloud_never_filled_has_no_image_to_untag(engine):
-    engine.docker = None
-    Cloud(engine).forget()
-
-
-def test_a_name_that_is_gone_already_is_no_error(engine):
+def test_without_an_image_or_its_name_there_is_nothing_to_untag(engine, monkeypatch):
+    with monkeypatch.context() as never_filled:
+        never_filled.setattr(engine, "docker", None)
+        Cloud(engine).forget()
     engine.images = {OURS: "sha256:1"}
     fill(engine)
     del engine.images[IMAGE]

@@ -6,7 +6,6 @@ import pytest
 
 from laptop.errors import LaptopError
 from laptop.own_jobs import jobs_file
-from laptop.processes import free_port
 from laptop.stack import PROFILE
 from tests.builders.files import program
 
@@ -78,11 +77,3 @@ def test_a_program_that_is_here_may_start(tmp_path, word):
 def test_a_program_that_is_not_here_is_named(tmp_path, command, said):
     with pytest.raises(LaptopError, match=said.format(folder=tmp_path)):
         jobs_file.refuse_missing_program("convert", JOB | {"command": command}, tmp_path)
-
-
-def test_a_missing_engine_is_one_line(monkeypatch):
-    monkeypatch.setenv("DOCKER_HOST", f"tcp://127.0.0.1:{free_port()}")
-    with pytest.raises(LaptopError) as refused:
-        jobs_file.require_engine()
-    (line,) = str(refused.value).splitlines()
-    assert line.startswith("ENGINE=yes requires a Docker engine, but none")

@@ -26,7 +26,7 @@ def folders(tmp_path):
 
 
 @pytest.mark.skipif(not mounts_are_permitted(), reason="mounting a file system takes root")
-def test_a_full_folder_keeps_its_files_and_takes_no_more(folders):
+def test_a_full_folder_keeps_its_files_takes_no_more_and_is_removed_as_any(folders):
     folder = folders.make(FILE_SYSTEM)
     (folder / "images").mkdir()
     kept = folder / "images" / "shard"
@@ -43,13 +43,9 @@ def test_a_full_folder_keeps_its_files_and_takes_no_more(folders):
     (folder / "more").write_bytes(b"z" * 2**20)
     assert (folder / "fits").stat().st_size == 2**20
     assert [path.name for path in folder.parent.iterdir()] == [FILE_SYSTEM]
-
-
-@pytest.mark.skipif(not mounts_are_permitted(), reason="mounting a file system takes root")
-def test_a_full_folder_is_removed_as_any(folders, tmp_path):
-    make_full(folders.make(FILE_SYSTEM), free_mib=0)
+    make_full(folder, free_mib=0)
     folders.remove(FILE_SYSTEM)
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.parent.iterdir()) == []
 
 
 def test_where_it_is_not_permitted_it_says_so(folders, monkeypatch, tmp_path):

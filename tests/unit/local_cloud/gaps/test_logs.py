@@ -41,23 +41,19 @@ def find(group, pattern, *, streams=(), limit=None, start=None, end=None):
             return pages
 
 
-def test_pages_forward_end_with_the_token_that_they_were_asked_with(group):
-    write(group, "a", "b", "c")
-    first, _, token = read(group, limit=2)
-    second, _, end = read(group, token=token, limit=2)
-    assert (first, second) == (["a", "b"], ["c"])
-    assert read(group, token=end) == ([], end.replace("f", "b"), end)
-    write(group, "d", at=2000)
-    assert read(group, token=end)[0] == ["d"]
-
-
-def test_pages_backward_end_at_the_head(group):
+def test_pages_end_backward_at_the_head_and_forward_with_the_token_that_they_were_asked_with(group):
     write(group, "a", "b", "c")
     last, token, _ = read(group, limit=2, from_head=False)
     first, head, _ = read(group, token=token, limit=2)
     assert (last, first) == (["b", "c"], ["a"])
     nothing, again, _ = read(group, token=head)
     assert (nothing, again) == ([], head)
+    first, _, token = read(group, limit=2)
+    second, _, end = read(group, token=token, limit=2)
+    assert (first, second) == (["a", "b"], ["c"])
+    assert read(group, token=end) == ([], end.replace("f", "b"), end)
+    write(group, "d", at=2000)
+    assert read(group, token=end)[0] == ["d"]
 
 
 def test_a_page_holds_a_megabyte_and_one_event_at_least(group):

@@ -204,19 +204,16 @@ def test_a_folder_serves_one_store_at_a_time(store, tmp_path):
         Store(tmp_path, threading.RLock())
 
 
-def test_another_versions_state_is_refused(store, tmp_path):
+def test_an_unreadable_state_and_another_versions_are_refused(store, tmp_path):
+    store._database.execute("REPLACE INTO backend VALUES ('ssm', ?, ?, 'x')", (ACCOUNT, REGION))
+    with pytest.raises(StateError, match=r"state.sqlite can't be read \(.*\): delete it"):
+        store.load()
     store._database.execute("UPDATE format SET version = '0, moto 1.0'")
     store.close()
     with pytest.raises(
         StateError, match=r"written by version 0, moto 1.0, but this is .*: delete it"
     ):
         Store(tmp_path, threading.RLock())
-
-
-def test_an_unreadable_state_is_refused(store):
-    store._database.execute("REPLACE INTO backend VALUES ('ssm', ?, ?, 'x')", (ACCOUNT, REGION))
-    with pytest.raises(StateError, match=r"state.sqlite can't be read \(.*\): delete it"):
-        store.load()
 
 
 def test_a_closed_store_ignores_commits(store, tmp_path, caplog):

@@ -1,7 +1,6 @@
 """What a job by hand left, against what was asked for."""
 
 import json
-import re
 import time
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -13,6 +12,7 @@ from batchmark.aws.job_hosts import JobHost
 from laptop.aws_check.check import Check
 from laptop.aws_check.step import NotCheckedError, StepError
 from laptop.aws_check.steps import inbox, jobs
+from tests.unit.laptop.aws_check.conftest import told_by
 
 SECOND = 1000
 
@@ -92,11 +92,8 @@ def test_a_failing_job_fails_as_it_should_however_late_its_log_comes(
     monkeypatch.setattr(jobs, "log_location", lambda _: "a log")
     monkeypatch.setattr(jobs, "newest_lines", logs)
     monkeypatch.setattr(time, "sleep", lambda _: None)
-    if ok:
-        assert repr(last) in jobs.failing_job(check_of()).text
-    else:
-        with pytest.raises(StepError, match=re.escape(last)):
-            jobs.failing_job(check_of())
+    went_well, told = told_by(jobs.failing_job, check_of())
+    assert (went_well, repr(last) in told) == (ok, True)
 
 
 def child(index, host="host-1", began=100, status="SUCCEEDED"):
@@ -121,11 +118,8 @@ def test_jobs_that_share_run_at_once_on_one_host(check_of, monkeypatch, children
     check = check_of()
     shared = check.config.targets["g5.xlarge"]
     check.__dict__["config"] = check.config.with_targets({jobs.SHARED: shared})
-    if ok:
-        assert told in jobs.sharing(check).text
-    else:
-        with pytest.raises(StepError, match=told):
-            jobs.sharing(check)
+    went_well, said = told_by(jobs.sharing, check)
+    assert (went_well, told in said) == (ok, True)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ def container(batch, job_id):
     return batch.describe(job_id)["container"]
 
 
-def test_old_resource_fields_are_described_as_such(batch, queue):
+def test_old_and_new_resource_fields_are_described_where_they_were(batch, queue):
     old = {"image": "image", "vcpus": 2, "memory": 8}
     named = {"jobDefinitionName": "definition", "type": "container"}
     batch.call("RegisterJobDefinition", **named, containerProperties=old)
@@ -20,9 +20,6 @@ def test_old_resource_fields_are_described_as_such(batch, queue):
     assert described["resourceRequirements"] == []
     overridden = container(batch, batch.submit(containerOverrides={"memory": 16}))
     assert (overridden["vcpus"], overridden["memory"]) == (2, 16)
-
-
-def test_of_both_kinds_of_field_each_is_described_where_it_was(batch, queue):
     needs = requirements(GPU=1, VCPU=3)
     batch.define(container={"memory": 8, "resourceRequirements": needs})
     described = container(batch, batch.submit())

@@ -39,14 +39,12 @@ def test_a_definition_without_revision_is_the_latest_active_one(batch):
         assert job["jobDefinition"] == f"{latest}:{revision}"
 
 
-def test_a_disabled_queue_takes_no_jobs(batch):
-    batch.call("UpdateJobQueue", jobQueue="queue", state="DISABLED")
-    assert "must be ENABLED" in batch.refused_submission()
-
-
-def test_a_deregistered_definition_takes_no_jobs(batch):
+def test_neither_a_deregistered_definition_nor_a_disabled_queue_takes_jobs(batch):
     batch.call("DeregisterJobDefinition", jobDefinition="definition:1")
     assert "not ACTIVE" in batch.refused_submission()
+    batch.define()
+    batch.call("UpdateJobQueue", jobQueue="queue", state="DISABLED")
+    assert "must be ENABLED" in batch.refused_submission()
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_as_many_jobs_as_the_instance_has_vcpus_share_its_gpu(machine):
     assert (pool.free_vcpus, pool.free_memory_mib, pool.free_gpu_ids) == (2, 8192, ["0"])
 
 
-def test_nothing_else_runs_beside_them(machine):
+def test_nothing_else_runs_beside_them_and_what_runs_already_is_waited_for(machine):
     first, second = take(machine), take(machine)
     plain = environment("plain", allocationStrategy="BEST_FIT_PROGRESSIVE")
     other = environment("other")
@@ -68,13 +68,7 @@ def test_nothing_else_runs_beside_them(machine):
         assert take(machine, where=plain) is None
         assert take(machine, where=other) is None
         machine.give_back(placed)
-    assert take(machine, where=plain) is not None
-
-
-def test_it_waits_for_what_runs_already_and_reserves_it(machine):
-    plain = environment("plain", allocationStrategy="BEST_FIT_PROGRESSIVE")
-    running = take(machine, where=plain)
-    reserved = Reservation()
+    running, reserved = take(machine, where=plain), Reservation()
     assert take(machine, reserved=reserved) is None
     assert take(machine, where=plain, reserved=reserved) is None
     machine.give_back(running)

@@ -21,26 +21,24 @@ def both(batch, fields, overrides=None):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "message"),
+    ("field", "value", "message"),
     [
-        ({"attempts": 0}, "attempts must be between 1 and 10, not 0"),
-        ({"attempts": 11}, "attempts must be between 1 and 10, not 11"),
-        ({"evaluateOnExit": [RULE]}, "attempts must be provided when evaluateOnExit is specified"),
-        ({"attempts": 2, "evaluateOnExit": [RULE] * 6}, "at most 5 rules, not 6"),
-        (
-            {"attempts": 2, "evaluateOnExit": [{"action": "WAIT"}]},
-            "must be one of RETRY | EXIT, not WAIT",
+        ("timeout", {"attemptDurationSeconds": 59}, "Seconds must be at least 60, not 59"),
+        *(
+            ("retryStrategy", strategy, message)
+            for strategy, message in (
+                ({"attempts": 0}, "attempts must be between 1 and 10, not 0"),
+                ({"attempts": 11}, "attempts must be between 1 and 10, not 11"),
+                ({"evaluateOnExit": [RULE]}, "attempts must be provided when evaluateOnExit is sp"),
+                ({"attempts": 2, "evaluateOnExit": [RULE] * 6}, "at most 5 rules, not 6"),
+                ({"attempts": 2, "evaluateOnExit": [{"action": "WAIT"}]}, "RETRY | EXIT, not WAIT"),
+            )
         ),
     ],
 )
-def test_retry_strategies_that_aws_refuses(batch, queue, strategy, message):
-    for refused in both(batch, {"retryStrategy": strategy}):
+def test_retries_and_timeouts_that_aws_refuses(batch, queue, field, value, message):
+    for refused in both(batch, {field: value}):
         assert message in refused
-
-
-def test_a_timeout_of_less_than_a_minute_is_refused(batch, queue):
-    for refused in both(batch, {"timeout": {"attemptDurationSeconds": 59}}):
-        assert "attemptDurationSeconds must be at least 60, not 59" in refused
 
 
 def test_five_rules_are_kept_and_a_new_revision_inherits_nothing(batch):
