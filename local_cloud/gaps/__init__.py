@@ -29,4 +29,4 @@ def fill(prices: Prices | None = None) -> None:
     for gap in (athena, budgets, eks, events, iam, logs, placement_groups, s3, service_quotas, ssm):
         gap.fill()
     # moto would inspect the class with every call; from now on, it stays as it is.
-    responses.method_names_from_class = functools.cache(method_names_from_class)
+    responses.method_names_from_class = functools.cache(method_names_from_class)  # type: ignore[attr-defined]
