@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import sys
@@ -9,6 +10,7 @@ import threading
 import traceback
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from wsgiref.types import WSGIApplication, WSGIEnvironment
 
@@ -43,6 +45,14 @@ LINGER_SECONDS = 2.0  # judgment: a client that keeps its end open holds a threa
 SHUTDOWN_SECONDS = 30.0  # judgment: three times as long as the scheduler takes at most
 SAYING_SECONDS = 2  # judgment: if nobody reads stderr, printing never ends
 LOOK_SECONDS = 0.5  # a signal delivered to another thread does not wake the main thread
+
+
+class Dispatcher(DomainDispatcherApplication):
+    """Remembers each host's service: moto would list its own folder with every request."""
+
+    @functools.lru_cache  # noqa: B019 - a process has one
+    def get_backend_for_host(self, host: str | None) -> Any:
+        return super().get_backend_for_host(host)
 
 
 class LoggingRequestHandler(MotoRequestHandler):
@@ -141,7 +151,7 @@ def serve(
     folders = file_systems.install(
         settings.file_system_seconds, state / "file-systems" if state else None
     )
-    services: WSGIApplication = PriceList(DomainDispatcherApplication(create_backend_app), prices)
+    services: WSGIApplication = PriceList(Dispatcher(create_backend_app), prices)
     store = Store(state, scheduler.lock) if state else None
     if store and state:
         keep_logs(state)

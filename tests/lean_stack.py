@@ -6,6 +6,7 @@ stack is applied once (`tests/applied.py`), and by the tests of `make demo`.
 
 import re
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -30,7 +31,7 @@ class LeanStack(Stack):
         self.processes = ForkedCloud(self.folder, self.processes.env)
 
     def keep_provider(self, principal: str = "terraform") -> dict[str, str]:
-        """Let one provider serve all later commands, half of whose work is to start their own.
+        """Let one provider serve all later commands, most of whose work is to start their own.
 
         Returns:
             what names it to a Terraform that somebody else runs.
@@ -38,7 +39,8 @@ class LeanStack(Stack):
         env = self.aws_as(principal)
         # A provider that is configured again, by the next command, refuses to read it again.
         env["AWS_CA_BUNDLE"] = ""
-        self.processes.start(PROVIDER, [str(installed_provider()), "-debug"], cwd=ROOT, env=env)
+        thin = [sys.executable, "-m", "tests.thin_provider", str(installed_provider())]
+        self.processes.start(PROVIDER, thin, cwd=ROOT, env={**env, "PYTHONPATH": str(ROOT)})
         log = self.processes.log_of(PROVIDER)
         said = wait_for(lambda: ADDRESS.search(log.read_text()), "address of the provider")
         self.processes.env[REATTACHED] = self.terraform._env[REATTACHED] = said[1]

@@ -154,8 +154,8 @@ def main() -> int:
     rounds: tuple[int, float] = arguments.rounds, arguments.budget_seconds
     if arguments.first_look:
         seconds, rounds = FIRST_LOOK_SECONDS, (1, 0.0)
-    # Otherwise each plain call's process would import it, which takes longer than the call's turns.
-    pool = ForkedWorkers(modules=(plain_calls.__name__,))
+    # Otherwise each process would import what these do, which takes longer than its turns.
+    pool = ForkedWorkers(modules=(plain_calls.__name__, __spec__.name))
     with closing(pool) as workers:  # otherwise the exit waits for workers that an error left behind
         machine = workers.run(steps.look_around, "cpu", arguments.threads or 0, False)
         bench = Bench.of(machine, RowLimits(max_seconds=seconds), workers)

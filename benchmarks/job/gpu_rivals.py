@@ -88,7 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
     sizes = [256] if small else [4096, 8192]
     products = itertools.product(sizes, PRODUCT_DTYPES[:2] if small else PRODUCT_DTYPES)
     filters = itertools.product(FILTERS, sizes, FILTER_DTYPES[:1] if small else FILTER_DTYPES)
-    with closing(ForkedWorkers()) as workers:
+    # Otherwise each process would import this module's imports.
+    with closing(ForkedWorkers(modules=(__spec__.name,))) as workers:
         machine = workers.run(steps.look_around, "cuda", 1 if small else 0, False)
         bench = Bench.of(machine, limits, workers)
         rows = [partial(product, bench, *row) for row in products]

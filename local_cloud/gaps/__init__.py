@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
+from moto.core import responses
+from moto.core.utils import method_names_from_class
+
 from local_cloud.gaps import (
     athena,
     budgets,
@@ -23,3 +28,5 @@ def fill(prices: Prices | None = None) -> None:
     ec2.fill(prices)
     for gap in (athena, budgets, eks, events, iam, logs, placement_groups, s3, service_quotas, ssm):
         gap.fill()
+    # moto would inspect the class with every call; from now on, it stays as it is.
+    responses.method_names_from_class = functools.cache(method_names_from_class)  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -54,7 +55,8 @@ def attached(stack_dir, data_dir, offline):
     """
     (binary,) = data_dir.glob("providers/registry.terraform.io/hashicorp/aws/*/*/terraform-*")
     with subprocess.Popen(
-        [binary, "-debug"],
+        [sys.executable, "-m", "tests.thin_provider", binary],
+        cwd=ROOT,
         env=offline,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -65,4 +67,4 @@ def attached(stack_dir, data_dir, offline):
             address = next(line[1] for line in lines if line)
             yield {**offline, "TF_REATTACH_PROVIDERS": address}
         finally:
-            provider.kill()
+            provider.terminate()

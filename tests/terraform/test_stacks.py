@@ -11,11 +11,10 @@ import pytest
 
 from batchmark.core.clusters.multi_node import parse_multi_node
 from batchmark.core.config import parse_config
-from laptop.terraform import Terraform
 from tests.imports import imported
 from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE
 from tests.terraform.console import asserted, evaluated
-from tests.terraform.runs import pass_all_runs
+from tests.terraform.runs import pass_all_runs, terraform
 from tests.terraform.test_core_stack import test_a_module_is_complete as check_completeness
 
 STACKS = sorted(path.name for path in (SOURCE / "stacks").iterdir() if path.is_dir())
@@ -27,18 +26,17 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory, offline, attached):
-    """`terraform test` in a copy of every stack, which includes what `validate` says."""
+def runs(tmp_path_factory, attached):
+    """`terraform test` in a copy of every stack; it validates what it tests."""
     root = tmp_path_factory.mktemp("stacks")
     shutil.copytree(SOURCE, root / "terraform", ignore=shutil.ignore_patterns(".terraform"))
     shutil.copytree(ROOT / "dags", root / "dags")
 
     def run(name):
-        folder, data_dir = root / "terraform" / "stacks" / name, root / f"data-{name}"
-        stack = Terraform(folder, data_dir=data_dir, state=root / f"{name}.tfstate", env=offline)
-        stack.init()
-        stack.run("validate")
-        env = {**attached, "TF_DATA_DIR": str(data_dir)}
+        folder = root / "terraform/stacks" / name
+        env = {**attached, "TF_DATA_DIR": str(root / name)}
+        # Their modules are all that they lack: the provider is running.
+        assert terraform(folder, env, "get").returncode == 0
         pass_all_runs(folder, env)
 
     with ThreadPoolExecutor(2) as pool:

@@ -21,9 +21,9 @@ PRINCIPAL = "checker"
 class Checks:
     """Starts of the command, all in one folder."""
 
-    def __init__(self, stack, folder):
+    def __init__(self, stack, folder, provider):
         self._stack, self.folder = stack, folder
-        self.env = {}
+        self._provider = provider
         self.home = folder / "123456789012-us-east-1"
         self._log = folder.with_suffix(".log")
 
@@ -32,7 +32,7 @@ class Checks:
         env = (
             {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
             | self._stack.aws_as(PRINCIPAL)
-            | self.env
+            | self._provider
         )
         with self._log.open("a") as log:
             return subprocess.Popen(

@@ -3,7 +3,7 @@ import pytest
 from laptop.processes import stop_all
 from laptop.session import Clock
 from laptop.stack import Ports
-from tests.e2e.aws_check.checks import Checks
+from tests.e2e.aws_check.checks import PRINCIPAL, Checks
 from tests.e2e.stacks import JOB_DIR
 from tests.lean_stack import LeanStack
 
@@ -17,6 +17,6 @@ def stack(tmp_path):
 
 @pytest.fixture
 def checks(stack, tmp_path):
-    checks = Checks(stack, tmp_path / "checks")
+    checks = Checks(stack, tmp_path / "checks", stack.keep_provider(PRINCIPAL))
     yield checks
     stop_all(checks.home)

@@ -26,7 +26,6 @@ NOT_HERE = {"image", "Airflow's rights", "down to zero"}
 
 
 def test_the_whole_of_it_leaves_a_report_and_nothing_else(stack, checks):
-    checks.env = stack.keep_provider(PRINCIPAL)
     code, said = checks.run("--yes", "--with", "sharing", "--budget", "3")
     assert code == 0, said
     (report,) = checks.reports()

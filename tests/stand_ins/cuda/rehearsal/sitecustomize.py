@@ -18,3 +18,6 @@ if not {"pytest", "pip"} & set(sys.orig_argv) and not any(
     simulated.__enter__()
     atexit.register(simulated.__exit__, None, None, None)
     triton_filters.missing = lambda: "simulated: its interpreter is too slow for a row"
+    if any("forkserver" in word for word in sys.orig_argv):
+        # A simulated operation needs it; each of the server's forks would import it, for 0.6 s.
+        import torch._dynamo  # noqa: F401
