@@ -97,8 +97,12 @@ def test_equal_failures_are_told_once():
     ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     lost = [pod(name, "Failed", containerStatuses=[{"state": ended}]) for name in "ab"]
     evicted = pod("c", "Failed", reason="Evicted", message="low on memory")
-    assert failures([*lost, evicted, pod("d", "Failed"), pod("e", "Running")]) == [
+    too_large = "maximum request size for shared resources is 1"
+    greedy = pod("f", "Failed", reason="UnexpectedAdmissionError", message=too_large)
+    assert failures([*lost, evicted, greedy, pod("d", "Failed"), pod("e", "Running")]) == [
         "2 pods failed: exit code 137, OOMKilled",
         "1 pod failed: Evicted: low on memory",
+        f"1 pod failed: UnexpectedAdmissionError: {too_large} (a shared GPU is requested as 1 "
+        "nvidia.com/gpu; requesting more does not increase the share)",
         "1 pod failed: unknown reason",
     ]

@@ -160,23 +160,6 @@ def test_a_failed_replica_is_named_with_its_log(task):
     assert failure.endswith("out of memory")
 
 
-def test_a_request_of_two_shares_is_refused_and_said(task, monkeypatch):
-    manifest = pods_operator.job_manifest
-
-    def greedy(*arguments, **named):
-        found = manifest(*arguments, **named)
-        (container,) = found["spec"]["template"]["spec"]["containers"]
-        for kind in ("requests", "limits"):
-            container["resources"][kind]["nvidia.com/gpu"] = "2"
-        return found
-
-    monkeypatch.setattr(pods_operator, "job_manifest", greedy)
-    failure = task(applied(), planned(20)[1]).fail()
-    assert "UnexpectedAdmissionError" in failure
-    assert "request for 'nvidia.com/gpu: 2' too large" in failure
-    assert "a shared GPU is requested as 1" in failure
-
-
 def without(kind):
     """Takes an object of that kind out of a cluster."""
     return lambda cluster: cluster.objects.remove(cluster.of(kind)[0])
