@@ -9,6 +9,7 @@ from tests.builders.manifests import manifests
 from tests.stand_ins.kubernetes_api.cluster import Cluster
 
 RUN_ID = "manual__2026-11-21T01:00:00+00:00"
+SINCE = "2026-11-21T12:00:00Z"
 IMAGE = "111122223333.dkr.ecr.us-east-1.amazonaws.com/batchmark-job:0.2.0"
 
 
@@ -63,3 +64,24 @@ def applied(containers=None, *, gpus=4, **inputs):
     if gpus:
         cluster.add_node(gpus)
     return cluster
+
+
+# Pods as Kubernetes describes them.
+
+
+def pod(name, phase="Pending", *, node=None, **status):
+    resources = {"requests": {"cpu": "2300m", "nvidia.com/gpu": "1"}}
+    return {
+        "metadata": {"name": name, "creationTimestamp": SINCE},
+        "spec": {"containers": [{"resources": resources}]} | ({"nodeName": node} if node else {}),
+        "status": {"phase": phase, **status},
+    }
+
+
+def unschedulable(name, message):
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    return pod(name, conditions=[condition | {"message": message}])
+
+
+def waiting_container(name, **state):
+    return pod(name, node="n", containerStatuses=[{"state": {"waiting": state}}])

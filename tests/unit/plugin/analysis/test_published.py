@@ -37,9 +37,7 @@ def test_only_what_two_single_runs_can_carry_is_decided(table):
         ("convolutions", 4096, 2): "gpu",
         ("gaussian_blur", 2048): "unknown",
     }
-
-
-def test_rows_with_a_defect_are_never_judged_and_decided_ones_have_intervals_without_1(table):
+    # Rows with a defect are never judged, and decided ones have intervals without 1.
     assert row(table, "convolutions", image=4096, batch=1) not in table.judged
     assert row(table, "matmul", size=1000) not in table.judged
     assert len(table.judged) == 7

@@ -105,15 +105,12 @@ def test_an_array_job_is_as_far_as_the_child_that_is_furthest_behind(batch, stat
     assert describe_jobs(batch, [job_id])[job_id]["status"] == status
 
 
-def test_a_running_array_shows_its_first_child_though_another_has_failed_or_is_not_there(batch):
+def test_an_array_shows_its_first_child_and_the_reason_of_one_that_can_not_be_placed(batch):
     job_id = batch.add_array("any", ["RUNNING", "FAILED"])
     whole = describe_jobs(batch, [job_id])[job_id]
     assert whole["container"]["logStreamName"] == "stream-0"
     del batch.jobs[f"{job_id}:1"]
     assert describe_jobs(batch, [job_id])[job_id]["status"] == "PENDING"
-
-
-def test_a_child_that_can_not_be_placed_gives_its_array_the_reason(batch):
     job_id = batch.add_array("any", ["RUNNING", "RUNNABLE"])
     reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too large"
     batch.change_child(job_id, 1, statusReason=reason)

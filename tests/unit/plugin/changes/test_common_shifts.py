@@ -16,7 +16,15 @@ from batchmark.changes.common_shifts import (
 from batchmark.changes.detection import detect_changes
 from batchmark.changes.steps import LevelChange
 from batchmark.changes.timelines import timeline
-from tests.builders.changed_series import LEVEL, build_history, build_key, noisy, run_id, sizes
+from tests.builders.changed_series import (
+    LEVEL,
+    build_history,
+    build_key,
+    build_own_key,
+    noisy,
+    run_id,
+    sizes,
+)
 
 ROWS, BEFORE, AFTER = 12, 40, 10
 
@@ -154,11 +162,16 @@ def part(row, runs):
     )
 
 
-def test_few_rows_few_runs_or_disjoint_runs_have_nothing_in_common():
+def test_few_rows_few_runs_disjoint_runs_or_metrics_have_nothing_in_common():
     rows = rows_of(shifts=[0.04] * (FEWEST_ROWS - 1))
     young = rows_of(shifts=[0.0] * ROWS, count=6)
+    metrics = [
+        replace(row, key=build_own_key(better="lower", metric="loss", size=number, unit=""))
+        for number, row in enumerate(rows_of(shifts=[0.0] * ROWS))
+    ]
 
     assert common_series(rows) == common_series(young) == common_series([]) == []
+    assert common_series(metrics) == []
 
     rows = rows_of(shifts=[0.0] * 3, count=24)
     rows = [part(row, slice(8 * number, 8 * number + 8)) for number, row in enumerate(rows)]

@@ -143,10 +143,13 @@ def test_three_slow_fresh_jobs_let_a_level_show_in_its_first_run():
     assert point.near_run_ids == ("run-17", "run-18", "run-19", "run-20")
 
 
-def test_a_level_that_only_fresh_jobs_are_on_begins_with_their_run():
+def test_a_level_that_only_fresh_jobs_are_on_begins_with_their_run_from_eight_runs_on():
     one = with_fresh(with_newest(1.0), *[1.2] * LEAST_AFTER)
     (point,) = detect_changes([one])
     assert (point.first_run_id, point.last_run_id) == ("run-20", "run-19")
+    for runs, found in ((7, 0), (8, 1)):
+        one = with_newest(1.3, count=runs - 1)
+        assert len(detect_changes([with_fresh(one, 1.3, 1.31, 1.3)])) == found
 
 
 def more(one, *factors):
@@ -283,9 +286,3 @@ def test_a_history_too_short_for_any_change_says_how_many_runs_it_needs(runs, ne
         f"with daily runs or {weeks} with weekly runs. More repeats reveal smaller changes."
     )
     assert too_early(LEAST_HISTORY) is None
-
-
-def test_with_fresh_jobs_it_shows_from_eight_runs_on():
-    for runs, found in ((7, 0), (8, 1)):
-        one = with_newest(1.3, count=runs - 1)
-        assert len(detect_changes([with_fresh(one, 1.3, 1.31, 1.3)])) == found

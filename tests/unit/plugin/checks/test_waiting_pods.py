@@ -3,27 +3,7 @@
 import pytest
 
 from batchmark.checks.waiting_pods import explain, failures, missing, waiting
-from tests.builders.clusters import published
-
-SINCE = "2026-11-21T12:00:00Z"
-
-
-def pod(name, phase="Pending", *, node=None, **status):
-    resources = {"requests": {"cpu": "2300m", "nvidia.com/gpu": "1"}}
-    return {
-        "metadata": {"name": name, "creationTimestamp": SINCE},
-        "spec": {"containers": [{"resources": resources}]} | ({"nodeName": node} if node else {}),
-        "status": {"phase": phase, **status},
-    }
-
-
-def unschedulable(name, message):
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    return pod(name, conditions=[condition | {"message": message}])
-
-
-def container(name, **state):
-    return pod(name, node="n", containerStatuses=[{"state": {"waiting": state}}])
+from tests.builders.clusters import SINCE, pod, published, unschedulable, waiting_container
 
 
 def node(gpus):
@@ -66,8 +46,16 @@ NO_GPU = unschedulable("p", "1 Insufficient nvidia.com/gpu")
         (unschedulable("p", "1 Insufficient cpu"), 4, "ask for fewer pods, or apply"),
         (unschedulable("p", "1 node(s) had untolerated taint {a: b}"), 4, "give the pods the node"),
         (unschedulable("p", "1 node(s) didn't match Pod's node affinity"), 4, "give the"),
-        (container("p", reason="ImagePullBackOff", message="x"), 4, "push 111122223333.dkr.ecr"),
-        (container("p", reason="CreateContainerError", message="x"), 4, "run `kubectl -n gpu-demo"),
+        (
+            waiting_container("p", reason="ImagePullBackOff", message="x"),
+            4,
+            "push 111122223333.dkr.ecr",
+        ),
+        (
+            waiting_container("p", reason="CreateContainerError", message="x"),
+            4,
+            "run `kubectl -n gpu-demo",
+        ),
         (pod("p"), 4, "run `kubectl -n gpu-demo describe pods` for details"),
     ],
 )
@@ -81,7 +69,7 @@ def test_an_event_tells_what_a_container_waits_for():
         {"involvedObject": {"name": "other"}, "message": "no"},
         {"involvedObject": {"name": "p"}, "message": "hostPath type check failed"},
     ]
-    text = said(container("p", reason="ContainerCreating"), nodes=[node(4)], events=events)
+    text = said(waiting_container("p", reason="ContainerCreating"), nodes=[node(4)], events=events)
     assert "ContainerCreating (hostPath type check failed)" in text
     assert "end the node, so that a new one has the folder /var/lib/batchmark/sharing" in text
 
@@ -97,8 +85,12 @@ def test_equal_failures_are_told_once():
     ended = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
     lost = [pod(name, "Failed", containerStatuses=[{"state": ended}]) for name in "ab"]
     evicted = pod("c", "Failed", reason="Evicted", message="low on memory")
-    assert failures([*lost, evicted, pod("d", "Failed"), pod("e", "Running")]) == [
+    too_large = "maximum request size for shared resources is 1"
+    greedy = pod("f", "Failed", reason="UnexpectedAdmissionError", message=too_large)
+    assert failures([*lost, evicted, greedy, pod("d", "Failed"), pod("e", "Running")]) == [
         "2 pods failed: exit code 137, OOMKilled",
         "1 pod failed: Evicted: low on memory",
+        f"1 pod failed: UnexpectedAdmissionError: {too_large} (a shared GPU is requested as 1 "
+        "nvidia.com/gpu; requesting more does not increase the share)",
         "1 pod failed: unknown reason",
     ]

@@ -15,7 +15,6 @@ from batchmark_job.result.document import MeasurementStatus
 from tests.builders.history import NOON, SIZES, finished, run_of, two_targets
 from tests.builders.imported_files import PYTEST, imported
 from tests.builders.runs import PRICES, build_job, build_row, build_rows, noisy
-from tests.builders.sharing import curve_rows, shared_row, sharing_job
 
 DAYS = [slug(f"scheduled__2026-11-{day}T12:00:00+00:00") for day in (20, 21)]
 RUN, CPU = DAYS[0], "c5.2xlarge"
@@ -113,7 +112,8 @@ def test_a_point_that_a_run_lacks_is_nan_for_asv(bucket):
     )
     for day, rows in enumerate(((one, two), (one, batched))):
         bucket.append(run_of(finished(build_job("c5.2xlarge", rows), NOON), run_id=f"run-{day}"))
-    files = dict(asv.files(bucket.history.read(COLUMNS)))
+    table = bucket.history.read(COLUMNS)
+    files = dict(asv.files(table))
     about = files["benchmarks.json"]["blog.matmul"]
     assert about["param_names"] == ["batch", "dtype", "size"]
     assert about["params"] == [["3", "None"], ["'float32'"], ["5", "1000", "2000"]]
@@ -125,6 +125,7 @@ def test_a_point_that_a_run_lacks_is_nan_for_asv(bucket):
         for name, content in files.items()
         if "results" in content
     }
+    assert "blog/matmul batch=3 size=5 float32" in dict(bencher.files(table))[f"{CPU}/run-1.json"]
     # By batch, then by size.
     assert found == {
         "run-0": [None, None, None, None, 1, 2],
@@ -138,24 +139,3 @@ def test_an_imported_commit_is_exported_to_asv_as_a_commit(bucket):
     (results,) = [content for content in files.values() if "commit_hash" in content]
     assert results["commit_hash"] == "0f3c1a5e9d2b4c6f8a7e1d0c9b8a7f6e5d4c3b2a"
     assert results["env_name"] == "py3.11.9"
-
-
-def test_modes_and_numbers_of_replicas_are_points_of_a_grid(bucket):
-    rows = [shared_row("exclusive", 1, 100.0), *curve_rows("time_slicing", {2: 200.0, 10: 400.0})]
-    crash = shared_row("time_slicing", 2, 50.0, disturbance="crash")
-    job = sharing_job("g5.xlarge", [*rows, crash])
-    bucket.append(run_of(finished(job, NOON), run_id="manual"))
-    table = bucket.history.read(COLUMNS)
-    (report,) = dict(bencher.files(table)).values()
-    task = "sharing/cnn_training_step batch=32"
-    assert {name: round(one["latency"]["value"] / 1e6, 3) for name, one in report.items()} == {
-        f"{task} mode=exclusive replicas=1 float32": 10.0,
-        f"{task} mode=time_slicing replicas=2 float32": 5.0,
-        f"{task} mode=time_slicing replicas=10 float32": 2.5,
-        f"{task} disturbance=crash mode=time_slicing replicas=2 float32": 20.0,
-    }
-    about = dict(asv.files(table))["benchmarks.json"]["sharing.cnn_training_step"]
-    axes = dict(zip(about["param_names"], about["params"], strict=True))
-    assert axes["mode"] == ["'exclusive'", "'time_slicing'"]
-    assert axes["replicas"] == ["1", "2", "10"]
-    assert axes["disturbance"] == ["None", "'crash'"]

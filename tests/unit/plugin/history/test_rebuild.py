@@ -353,8 +353,3 @@ def test_a_run_without_its_own_prices_costs_the_same_in_every_rebuild(bucket, mo
     assert found == [0.1] * 4
     done = rebuilt(bucket)  # years later, or today
     assert (done.written, done.unchanged, done.problems) == ([], 1, [])
-
-
-def test_an_empty_bucket_gives_an_empty_history(bucket):
-    done = rebuilt(bucket)
-    assert (done.sources, done.written, done.removed) == (0, [], [])

@@ -146,9 +146,7 @@ def test_a_job_costs_what_a_report_says_and_its_price_is_what_it_was_bought_at()
     assert (row["batch_seconds"], row["region"]) == (40.0, "us-east-1")
     (unknown,) = rows(build_job("c5.2xlarge", [build_row((1.0,))]), prices=prices)
     assert (unknown["purchase_option"], unknown["price_usd_per_hour"]) == (None, 0.34)
-
-
-def test_off_ec2_there_is_neither_price_nor_region():
+    # Off EC2 there is neither price nor region.
     job = build_job(
         "g5.xlarge", [build_row((1.0,))], environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU
     )

@@ -166,6 +166,9 @@ def test_a_speedup_is_cpu_time_over_gpu_time_run_by_run():
     assert (key.gpu_model, key.actual_device) == ("NVIDIA A10G", "cuda")
     assert key.parameters == '{"size":1000}'
     assert figures(series_histories(rows, "speedup")) == figures(histories)
+    # A CPU target on several machines is one side.
+    rows = table(row(0.5, GPU), row(1.0), row(2.0, cpu_model="another"))
+    assert figures(speedups(rows)) == {("g5.xlarge", "c5.2xlarge"): {"run-0": 3.0}}
 
 
 def test_speedups_compare_the_same_point_of_a_gpu_and_a_cpu_only():
@@ -187,11 +190,6 @@ def test_a_fallback_to_the_cpu_is_told_by_its_label(metric):
     found = series_histories(table(row(1.0, FALLEN), row(2.0), row(0.1, GPU, day=1)), metric)
     labels = ["c5.2xlarge", "g5.xlarge", "g5.xlarge (ran on the CPU)"]
     assert sorted(one.target_label for one in found) == labels
-
-
-def test_a_cpu_target_on_several_machines_is_one_side():
-    rows = table(row(0.5, GPU), row(1.0), row(2.0, cpu_model="another"))
-    assert figures(speedups(rows)) == {("g5.xlarge", "c5.2xlarge"): {"run-0": 3.0}}
 
 
 @pytest.mark.parametrize("metric", ["time", "noise", "price", "speedup"])

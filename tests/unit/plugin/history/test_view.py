@@ -85,18 +85,14 @@ def test_a_replaced_or_removed_file_leaves_no_old_row(bucket, run):
         assert read(bucket, one)[0] == run_ids(run)
 
 
-@pytest.mark.parametrize("body", [b"", b"PAR1", b"x" * 100])
-def test_a_damaged_snapshot_costs_no_row(bucket, run, body):
-    read(bucket)
-    bucket.put(SNAPSHOT, body)
+def test_a_snapshot_that_is_damaged_or_has_other_columns_costs_no_row(bucket, run, monkeypatch):
+    with monkeypatch.context() as earlier:
+        earlier.setattr(view, "COLUMNS", COLUMNS[:-1])
+        read(bucket)
     assert read(bucket)[0] == run_ids(run)
-
-
-def test_a_snapshot_of_other_columns_costs_no_row(bucket, run, monkeypatch):
-    monkeypatch.setattr(view, "COLUMNS", COLUMNS[:-1])
-    read(bucket)
-    monkeypatch.undo()
-    assert read(bucket)[0] == run_ids(run)
+    for body in (b"", b"PAR1", b"x" * 100):
+        bucket.put(SNAPSHOT, body)
+        assert read(bucket)[0] == run_ids(run)
 
 
 def test_a_damaged_file_costs_itself_alone_and_is_read_once(bucket, run):

@@ -10,7 +10,6 @@ from batchmark_job.result.document import MeasurementStatus, parse_document
 from tests.builders.watched_jobs import (
     BEGIN,
     BUCKET,
-    END,
     STARTED,
     WHOLE,
     described,
@@ -88,16 +87,6 @@ def test_a_check_that_failed_is_named(status, code):
     judged = Judged(described(status, code=code), [*WHOLE, *facts("check 1")], plan(check="./c"))
     assert "its owner's check failed: its check ended with exit code 1" in judged.failure
     assert not judged.document.own_job.check.passed
-
-
-def test_a_command_did_not_do_well_without_its_shell_unless_its_log_lost_its_first_lines():
-    judged = Judged(described(), ["step", metric(), *facts(*END)])
-    assert judged.failure is None
-    assert len(judged.document.measurements) == 2
-    assert judged.document.own_job.wrapped
-    judged = Judged(described(), [metric()])
-    assert "is SUCCEEDED, but its log contains no line from the shell" in judged.failure
-    assert {row.status for row in judged.document.measurements} == {MeasurementStatus.FAILED}
 
 
 def test_a_job_without_a_document_fails_with_the_reason_unless_s3_is_down(monkeypatch):

@@ -120,12 +120,18 @@ def test_a_persistent_one_has_its_throughput_and_key(account):
 
 
 @pytest.mark.parametrize("steps_done", [1, 2, 3, 4])
-def test_another_process_goes_on_with_what_it_finds(account, steps_done):
-    first = account.of()
-    for _ in range(steps_done):
-        first.stand_up()
-    second = stood_up(account.of())
-    assert list(account.fsx.there) == [second.file_system_id] == [account.named]
+def test_another_process_goes_on_with_what_it_finds_or_collapses_it(steps_done):
+    for ends in (False, True):
+        account = Account()
+        first = account.of()
+        for _ in range(steps_done):
+            first.stand_up()
+        if ends:
+            collapsed(account.of())
+            assert account.named == "none"
+        else:
+            second = stood_up(account.of())
+            assert list(account.fsx.there) == [second.file_system_id] == [account.named]
 
 
 def test_a_lost_answer_makes_no_second_one(account):
@@ -194,15 +200,6 @@ def test_collapsing_takes_its_name_away_before_it_is_deleted_and_touches_no_othe
     other = stood_up(account.of(OTHER))
     assert finish(layer.collapse) == [], "nothing is left to do"
     assert list(account.fsx.there) == [other.file_system_id] == [account.named]
-
-
-@pytest.mark.parametrize("steps_done", [1, 2, 3, 4])
-def test_what_is_only_half_there_is_collapsed_too(account, steps_done):
-    layer = account.of()
-    for _ in range(steps_done):
-        layer.stand_up()
-    collapsed(account.of())
-    assert account.named == "none"
 
 
 def test_a_deletion_that_is_refused_is_tried_again_unless_it_is_gone(account):

@@ -20,10 +20,7 @@ def test_whole_jobs_are_compared_in_the_order_of_their_sizes_and_metrics_are_not
     assert pair.uncompared == pair.totals == ()
     jobs = [side.job(size) for size in (LARGE, SMALL) for side in (GPU, CPU)]
     assert [row.parameters["size"] for row in pair_of(*jobs).rows] == [SMALL, LARGE]
-
-
-def test_dollars_are_of_a_job_and_no_call_is_counted():
-    pair = pair_of(*own_run().jobs)
+    # Dollars are of a job, and no call is counted.
     for row in pair.rows:
         assert row.gpu_usd_per_million_calls is row.cpu_usd_per_million_calls is None
         assert row.gpu_usd == row.gpu_usd_per_job

@@ -21,19 +21,16 @@ def test_each_gpu_is_held_against_the_best_cpu_target_of_each_row_and_the_best_o
     assert [(duel.cpu, duel.winner) for duel in standing.duels] == [(C5, "cpu"), (C9, "gpu")]
     assert [duel.ratio.value for duel in standing.duels] == pytest.approx([0.5, 3.0], rel=0.02)
     assert standing.crossover is None, "its rivals differ, and so would the crossovers"
+    (workload,) = answer_of(jobs(G5, 1.0, 1.1, 1.2, 1.3), jobs(C5, 0.3, 0.7, 2, 6)).workloads
+    (standing,) = workload.standings
+    assert standing.axis == "size"
+    assert 200 < standing.crossover.size < 400, "one rival has one"
     answer = answer_of(jobs(G4, 2.0, 2.0), jobs(G5, 1.0, 4.0), jobs(C5, 1.5, 3.0))
     assert answer.gpus == (G4, G5)
     (workload,) = answer.workloads
     assert [(duel.gpu, duel.winner) for duel in workload.best] == [(G5, "gpu"), (G4, "gpu")]
     assert (answer.rows(), answer.rows("gpu"), answer.rows("cpu", "unknown")) == (2, 2, 0)
     assert [standing.rows("cpu") for standing in workload.standings] == [1, 1]
-
-
-def test_one_rival_has_a_crossover():
-    (workload,) = answer_of(jobs(G5, 1.0, 1.1, 1.2, 1.3), jobs(C5, 0.3, 0.7, 2, 6)).workloads
-    (standing,) = workload.standings
-    assert standing.axis == "size"
-    assert 200 < standing.crossover.size < 400
 
 
 def test_what_noise_explains_is_not_known_and_dollars_may_turn_the_answer_round():

@@ -121,13 +121,6 @@ def test_the_verdict(throughputs, spread, verdict, replicas, at_least):
         assert advice.reason
 
 
-def test_the_most_that_sharing_adds_is_never_that_of_one_alone():
-    rows = [alone(), *curve_rows("time_slicing", {1: 100.0, 2: 80.0, 4: 60.0})]
-    assert task_of(*rows).advice.reason.endswith(
-        "the throughput of one task alone, with 2 replicas"
-    )
-
-
 def test_a_gain_that_the_machine_has_by_itself_is_no_gain():
     rows = [alone(), *curve_rows("time_slicing", {2: 150.0, 4: 151.0})]
     assert task_of(*rows).advice.verdict == "share"

@@ -206,24 +206,12 @@ def test_an_array_whose_children_run_is_not_stuck_though_its_parent_is_pending()
     assert following.diagnosed == following.batch.terminated == []
 
 
-def test_an_array_waits_for_others_of_its_queue_and_a_child_from_its_last_attempts_end():
+def test_a_child_of_an_array_waits_from_its_last_attempts_end():
     following = Following(children=["RUNNING", "RUNNING"], runnable_seconds=600)
     lost = {"status": "RUNNABLE", "attempts": [{"stoppedAt": (CREATED + 3000) * 1000}]}
     following.event((3500, changing(following, 1, **lost)), (99, {}), (2, {}), (2, {}), (2, {}))
     assert following.now == CREATED + 3605
     assert following.diagnosed == ["RUNNABLE"]
-    following = Following(children=["RUNNING", "RUNNABLE"], runnable_seconds=600)
-    other = following.batch.add_array("another", ["RUNNING"] * 2)
-
-    def other_ends():
-        for index in range(2):
-            following.batch.change_child(other, index, status="SUCCEEDED")
-
-    failure = following.fails((601, {}), (590, other_ends), (11, {}), (2, {}), (2, {}))
-    assert following.now == CREATED + 1206
-    assert following.diagnosed == ["RUNNABLE"]
-    assert [job_id for job_id, _ in following.batch.terminated] == ["job-1"]
-    assert "It was RUNNABLE for more than 600 s" in failure
 
 
 def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log():

@@ -121,10 +121,6 @@ def test_another_triggerer_makes_the_same_trigger(trigger):
     ("fields", "why"),
     [
         ({"becomes": "FAILED"}, "is FAILED: the subnet has no free address"),
-        (
-            {"failures": {"create_data_repository_association": [client_error("BadRequest")]}},
-            "AWS rejected the file system",
-        ),
         ({"failures": {"describe_data_repository_associations": [ValueError("x")]}}, "ValueError"),
         ({"becomes": "CREATING"}, "is CREATING, after 3600 s"),
         # Nodes of before that stay fail the run before others are paid.
@@ -200,16 +196,6 @@ def test_a_task_that_a_user_ends_leaves_nothing_to_come_up(after):
     assert [one["Lifecycle"] for one in running.fsx.there.values()] in ([], ["DELETING"])
     assert running.fsx.deleted
     assert running.named == "none"
-
-
-def test_a_collapse_that_fails_once_fails_its_try_and_the_next_one_ends_it():
-    running = standing()
-    running.fsx.failures = stays()
-    assert running.state(running.made(CollapseTrigger)) == "failed"
-    assert running.xcoms["failure"].startswith("The file system was not deleted: File system fs-")
-    running.fsx.failures = {}
-    for _ in range(2):  # in the end there is nothing to collapse
-        running.collapses()
 
 
 def booked(running, aws):
@@ -320,7 +306,7 @@ def test_what_was_made_of_one_that_does_not_come_up_is_booked_if_it_can_be():
     assert FILE_SYSTEM in run_spending(store, KEY).job_usd
 
 
-def test_each_try_books_what_is_gone_by_then():
+def test_a_collapse_that_fails_once_fails_its_try_and_each_try_books_what_is_gone_by_then():
     running = standing()
     store = booked(running, aws=True)
     worst = run_spending(store, KEY).job_usd[FILE_SYSTEM]
@@ -335,9 +321,11 @@ def test_each_try_books_what_is_gone_by_then():
 
     running.fsx.delete_file_system = keep_second
     assert running.state(running.made(CollapseTrigger)) == "failed"
+    assert running.xcoms["failure"].startswith("The file system was not deleted: File system fs-")
     spent = run_spending(store, KEY).job_usd
     assert (spent.keys(), spent[FILE_SYSTEM]) == ({FILE_SYSTEM, first}, worst)
     running.fsx.delete_file_system = delete
-    running.collapses()
+    for _ in range(2):  # in the end there is nothing to collapse
+        running.collapses()
     spent = run_spending(store, KEY).job_usd
     assert (spent.keys(), spent[FILE_SYSTEM]) == ({FILE_SYSTEM, first, second}, 0)

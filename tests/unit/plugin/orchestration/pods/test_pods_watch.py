@@ -5,26 +5,18 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import ProtocolError
 
 from batchmark.orchestration.pods.pods_watch import UNREADABLE_SECONDS, PodsWatch
-from tests.builders.clusters import published
+from tests.builders.clusters import SINCE, pod, published, unschedulable, waiting_container
 
-SINCE = "2026-11-21T12:00:00Z"
 SHORT = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
 
 
-def pod(name, phase):
+def pod_in(phase, name):
     """A phase, or "Starting": it has its node, which loads the image."""
-    spec, status = {"containers": [{"resources": {}}]}, {"phase": phase}
     if phase == "Pending":
-        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-        status["conditions"] = [condition | {"message": SHORT}]
-    else:
-        spec["nodeName"] = "node"
+        return unschedulable(name, SHORT)
     if phase == "Starting":
-        status = {
-            "phase": "Pending",
-            "containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}],
-        }
-    return {"metadata": {"name": name, "creationTimestamp": SINCE}, "spec": spec, "status": status}
+        return waiting_container(name, reason="ContainerCreating")
+    return pod(name, phase, node="n")
 
 
 class Api:
@@ -55,7 +47,7 @@ class Api:
 
     def pods(self, _):
         found = ("Succeeded", "Succeeded") if "done" in self.phases else self.phases
-        return [pod(f"p-{number}", phase) for number, phase in enumerate(found)]
+        return [pod_in(phase, f"p-{number}") for number, phase in enumerate(found)]
 
     def nodes(self):
         return []

@@ -137,6 +137,13 @@ def test_a_whole_run(account, capsys):
     assert "1 Pending, 4 Running" in said
     assert "20 Running" in said
     assert "Collected 2 rows of 2 jobs and added them to the history." in said
+    # What was collected once is not taken with another content, however often.
+    raw = next(key for key in account.s3.objects if key.startswith("raw/"))
+    account.s3.objects[raw] += b" "
+    for _ in range(2):
+        again = pods.collect_results(account.context(), "run_pods")
+        (lost,) = json.loads(account.s3.objects[again])["lost"]
+        assert f"{raw} was replaced: its SHA-256 is " in lost["reason"]
 
 
 def test_its_figures_are_watched_but_not_measured_again(account, monkeypatch, capsys):

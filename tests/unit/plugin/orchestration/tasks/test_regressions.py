@@ -22,8 +22,9 @@ from tests.stand_ins.regression_schedule import GPU, Instance, quiet_runs
 def test_a_slower_run_that_fresh_jobs_confirm_is_one_alert_in_the_same_run(schedule, monkeypatch):
     quiet_runs(schedule, 15)
     schedule.measure(gpu=1.12)
-    monkeypatch.delattr(result_documents, "parse_document")  # as what was collected is not again
-    once, twice, found = schedule.look()
+    with monkeypatch.context() as patch:  # as what was collected is not parsed again
+        patch.delattr(result_documents, "parse_document")
+        once, twice, found = schedule.look()
     assert (once, twice) == (1, 2)
     (change,) = found.changes
     assert (change.kind, change.targets, change.first_run_id) == ("slower", (GPU,), "run-016")
@@ -33,6 +34,15 @@ def test_a_slower_run_that_fresh_jobs_confirm_is_one_alert_in_the_same_run(sched
     assert (verdict.outcome, len(verdict.reruns)) == ("confirmed", 3)
     (alert,) = schedule.alerts
     assert alert.state == "open"
+    # Fresh jobs are booked, compared with nothing, and no part of the series.
+    kept = schedule.collected
+    assert [job.planned.purpose for job in kept.jobs].count("confirmation") == 3
+    table = HistoryStore.of(schedule.config).read(["purpose", "run_id"], run_ids=["run-016"])
+    assert table["purpose"].to_pylist().count("confirmation") == 3
+    assert len({job.planned.result_prefix for job in kept.jobs}) == len(kept.jobs)
+    config = schedule.config
+    rebuilt = rebuild(schedule.bucket, config.bucket, config.region, dry_run=True)
+    assert (rebuilt.written, rebuilt.unchanged) == ([], 1)
 
 
 @pytest.mark.parametrize("lost", [2, 3])
@@ -181,16 +191,3 @@ def test_a_calibration_tells_the_noise_of_the_rows_that_it_still_fits(schedule):
     schedule.store.put(noise_key("blog", OWN_DTYPES, GPU), calibration(GPU).to_json())
     assert priors() == [GPU]
     assert priors(gpu=1.12) == []  # with another driver
-
-
-def test_fresh_jobs_are_booked_compared_with_nothing_and_no_part_of_the_series(schedule):
-    quiet_runs(schedule, 15)
-    schedule.run(gpu=1.12)
-    kept = schedule.collected
-    assert [job.planned.purpose for job in kept.jobs].count("confirmation") == 3
-    table = HistoryStore.of(schedule.config).read(["purpose", "run_id"], run_ids=["run-016"])
-    assert table["purpose"].to_pylist().count("confirmation") == 3
-    assert len({job.planned.result_prefix for job in kept.jobs}) == len(kept.jobs)
-    config = schedule.config
-    rebuilt = rebuild(schedule.bucket, config.bucket, config.region, dry_run=True)
-    assert (rebuilt.written, rebuilt.unchanged) == ([], 1)

@@ -20,11 +20,17 @@ def repeat(schedule):
     return schedule.look()
 
 
-def test_each_task_repeated_leaves_the_same_history_and_the_same_alert(schedule):
+def test_each_task_repeated_leaves_the_same_history_and_the_same_alert(schedule, capsys):
     quiet_runs(schedule, 15)
     schedule.run(gpu=1.12)
     before = left(schedule)
     repeat(schedule)
+    assert left(schedule) == before
+    # Fresh jobs that ran count where a repeated run may submit no more.
+    schedule.max_cost_usd = 0.01
+    once, twice, _ = repeat(schedule)
+    assert (once, twice) == (0, 0)
+    assert "max_cost_usd leaves only 0.01" in capsys.readouterr().out
     assert left(schedule) == before
 
 
@@ -36,15 +42,4 @@ def test_a_level_that_its_run_told_of_is_confirmed_again_where_the_run_is_repeat
     before = left(schedule)
     once, twice, _ = repeat(schedule)
     assert (once, twice) == (1, 2)
-    assert left(schedule) == before
-
-
-def test_fresh_jobs_that_ran_count_where_a_repeated_run_may_submit_no_more(schedule, capsys):
-    quiet_runs(schedule, 15)
-    schedule.run(gpu=1.12)
-    before = left(schedule)
-    schedule.max_cost_usd = 0.01
-    once, twice, _ = repeat(schedule)
-    assert (once, twice) == (0, 0)
-    assert "max_cost_usd leaves only 0.01" in capsys.readouterr().out
     assert left(schedule) == before

@@ -47,13 +47,17 @@ def context(**params):
     return {"run_id": RUN_ID, "params": resolved | params, "dag_run": dag_run}
 
 
-def test_figures_and_page_lie_under_the_day_of_the_run(store, history, capsys):
+def test_figures_of_each_suite_and_page_lie_under_the_day_of_the_run(store, history, capsys):
     history.kept += level_histories("g5.xlarge", series=2)
+    history.kept += [
+        replace(one, key=one.key.model_copy(update={"suite": "sam"}))
+        for one in level_histories("c5.2xlarge", series=1)
+    ]
     key = self_test.try_detector(context(steps=2, seed=3))
     assert key == f"{KEY}.json"
     report = SelfTest.model_validate_json(store.read(key))
     assert (report.seed, report.detector) == (3, "Threshold(0.04)")
-    assert [suite.suite for suite in report.suites] == ["blog"]
+    assert [(one.suite, one.parts[0].series) for one in report.suites] == [("blog", 2), ("sam", 1)]
     assert self_test.publish_self_test(context(), key) == f"{KEY}.html"
     assert "Self-test of the detector" in store.read(f"{KEY}.html").decode()
     printed = capsys.readouterr().out
@@ -67,13 +71,3 @@ def test_by_default_half_a_year_of_all_suites_is_read_if_there_is_any(store, his
     assert "Nothing to test: the history has no series that is long" in capsys.readouterr().out
     self_test.try_detector(context(suites=["sam"], months=1))
     assert history.calls == [(None, date(2026, 6, 6)), (["sam"], date(2026, 11, 5))]
-
-
-def test_suites_are_tested_apart(store, history):
-    history.kept += level_histories("g5.xlarge", series=2)
-    history.kept += [
-        replace(one, key=one.key.model_copy(update={"suite": "sam"}))
-        for one in level_histories("c5.2xlarge", series=1)
-    ]
-    report = SelfTest.model_validate_json(store.read(self_test.try_detector(context())))
-    assert [(one.suite, one.parts[0].series) for one in report.suites] == [("blog", 2), ("sam", 1)]

@@ -93,10 +93,8 @@ def test_a_command_that_did_not_run_below_its_shell_is_not_the_one_that_was_mean
 @pytest.mark.parametrize(
     ("job", "own_job", "said", "detail"),
     [
-        (described(), plan(), ["end 0 1", "over"], None),
         (described(), plan(), ["over"], None),
         (described(), plan(check="true"), ["end 0 1", "check 0", "over"], None),
-        (described(), plan(check="true"), ["end 0 1"], None),
         (described(), plan(output="out"), ["end 0 1", f"sha256 {SHA256}"], None),
         (described("FAILED", code=3), plan(), ["end 3 1", "over"], f"exit code 3{OWN}"),
         (

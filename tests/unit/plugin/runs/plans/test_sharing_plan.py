@@ -129,15 +129,6 @@ def test_a_mode_that_is_not_asked_for_leaves_its_shared_target_out_unless_it_is_
         planned(alone)
 
 
-def test_a_plan_of_an_older_release_says_nothing_of_sharing(config):
-    (job,) = plan_jobs(
-        config, run_name="run", suite="blog", targets=["g5.xlarge"], need_both_devices=False
-    )
-    older = job.model_dump(exclude={"sharing"})
-    assert PlannedJob.model_validate(older) == job
-    assert "container_overrides" not in operator_kwargs(config, "run", job)
-
-
 def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_are_named(config):
     jobs = plan_jobs(config, run_name="run", suite="smoke")
     assert [job.target for job in jobs] == ["g5.xlarge", "c5.2xlarge"]
@@ -145,8 +136,11 @@ def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_ar
         config, run_name="run", suite="smoke", targets=["g5.xlarge-mps"], need_both_devices=False
     )
     assert named.target == "g5.xlarge-mps"
-    waits = [operator_kwargs(config, "run", job)["in_turn"] for job in (*jobs, named)]
+    kwargs = [operator_kwargs(config, "run", job) for job in (*jobs, named)]
+    waits = [each["in_turn"] for each in kwargs]
     assert waits == [False, False, True], "whatever its suite, it is not alone there"
+    assert not any("container_overrides" in each for each in kwargs)
+    assert PlannedJob.model_validate(named.model_dump(exclude={"sharing"})) == named, "as of before"
 
 
 @pytest.mark.parametrize(
