@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from laptop.airflow import COMPONENTS
 from laptop.processes import Processes
 from laptop.stack import ROOT, TERRAFORM_DATA, Stack, init_one_at_a_time
 from laptop.terraform import LOCKED_PROVIDER, REATTACHED, Terraform
@@ -62,6 +63,8 @@ class ForkedCloud(Processes):
 
     def stop(self) -> None:
         """A fork has the environment of its parent, where no mark is found; so ask it by its id."""
+        for name in COMPONENTS.keys() & self._started.keys():
+            self.kill(name)  # to end in good order takes them seconds of processor time
         cloud = self._started.pop(CLOUD, None)
         if cloud:
             cloud.send_signal(signal.SIGTERM)
