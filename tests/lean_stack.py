@@ -29,6 +29,8 @@ class LeanStack(Stack):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.processes = ForkedCloud(self.folder, self.processes.env)
+        # No test edits what DAGs import, and to read them all takes 6 s of processor time.
+        self.processes.env["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "3600"
 
     def keep_provider(self, principal: str = "terraform") -> dict[str, str]:
         """Let one provider serve all later commands, half of whose work is to start their own.
