@@ -6,13 +6,9 @@ Started as a program of its own: Airflow reads its settings at its first import.
 from __future__ import annotations
 
 import json
-import runpy
 import sys
 from functools import cache
 from typing import Any
-from unittest.mock import patch
-
-from tests.paths import ROOT
 
 
 def main() -> None:
@@ -28,9 +24,6 @@ def the_dag(dag_id: str) -> Any:
 
     # Each client of Airflow's would read botocore's models of AWS's services anew.
     botocore.loaders.create_loader = cache(botocore.loaders.create_loader)
-    # The runner serves its tasks the API, as a triggerer does.
-    with patch.object(sys, "argv", ["triggerer"]):
-        runpy.run_path(str(ROOT / "laptop/airflow_settings/airflow_local_settings.py"))
     from airflow.configuration import conf as settings
     from airflow.dag_processing.dagbag import DagBag
     from airflow.utils.db import initdb
