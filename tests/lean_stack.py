@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from laptop.airflow import COMPONENTS
 from laptop.processes import Processes
 from laptop.stack import ROOT, TERRAFORM_DATA, Stack, init_one_at_a_time
 from laptop.terraform import LOCKED_PROVIDER, REATTACHED, Terraform
@@ -29,6 +30,8 @@ class LeanStack(Stack):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.processes = ForkedCloud(self.folder, self.processes.env)
+        # No test edits what DAGs import, and to read them all takes 6 s of processor time.
+        self.processes.env["AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"] = "3600"
 
     def keep_provider(self, principal: str = "terraform") -> dict[str, str]:
         """Let one provider serve all later commands, most of whose work is to start their own.
@@ -64,6 +67,8 @@ class ForkedCloud(Processes):
 
     def stop(self) -> None:
         """A fork has the environment of its parent, where no mark is found; so ask it by its id."""
+        for name in COMPONENTS.keys() & self._started.keys():
+            self.kill(name)  # to end in good order takes them seconds of processor time
         cloud = self._started.pop(CLOUD, None)
         if cloud:
             cloud.send_signal(signal.SIGTERM)
