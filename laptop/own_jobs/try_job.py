@@ -109,7 +109,7 @@ def try_job(
             after=follow if watch else None,
             more=f"trend:  {folder / TRENDS_HTML}\n" if watch else "",
             own_jobs={name: for_laptop(job)},
-            job_dir=file.resolve().parent,
+            jobs_file=file.resolve(),
             engine=engine,
         )
     except LaptopError as error:

@@ -71,15 +71,17 @@ def _smallest_change(rows: Sequence[Row]) -> Iterator[str]:
         missing = len(rows) - len(known)
         lack = f"; not known for {missing} of {len(rows)} rows" if missing else ""
         yield f"{_span(shown)}, found in 95 of 100 cases: {why}{lack}."
-    elif min(repeats) < MINIMUM_SAMPLES:
-        yield f"Not known: {why}. Use at least {MINIMUM_SAMPLES} repeats."
     else:
-        yield f"Not known: {why}. Use more repeats, or a quieter machine."
+        yield f"Not known: {why}."
     more = max(MINIMUM_SAMPLES, 2 * max(repeats))
     floors = [row.noise.floor for row in told if row.noise.source != "assumed"]
     would = change_detected_by(more, max(floors)) if floors else 1.0
     if would < max(shown, default=1.0):
         yield f"{more} repeats would show about {formatting.percent(would)}."
+    elif not known and min(repeats) < MINIMUM_SAMPLES:
+        yield f"Use at least {MINIMUM_SAMPLES} repeats."
+    elif not known:
+        yield "Use more repeats, or a quieter machine."
 
 
 def _of_calls(rows: Sequence[Row]) -> Iterator[Fact]:

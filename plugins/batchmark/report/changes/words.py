@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from statistics import median
@@ -43,6 +44,7 @@ HOST_CAUSES = {
     "AMI": "AMI",
     "image": "image",
 }
+COMMIT = re.compile("[0-9a-f]{7,40}")  # any other text is no part of a command
 NO_RERUN = "no job was re-run to check it"
 MOST_TARGETS = 3  # named in a title
 MOST_POINTS = 6  # of a change, written out
@@ -170,7 +172,16 @@ def causes(change: Change) -> list[str]:
 
 
 def differences(found: Iterable[Cause], hints: Iterable[str] = ()) -> list[str]:
-    return [*hints, *map(cause, found)] or [NO_CAUSE]
+    return [*hints, *(cause(one) + _git_log(one) for one in found)] or [NO_CAUSE]
+
+
+def _git_log(cause: Cause) -> str:
+    """Return the command that lists what went in between two commits; empty for other causes."""
+    if not cause.name.startswith("commit"):
+        return ""
+    commits = [_short("commit", side) for side in (cause.before, cause.after)]
+    known = all(map(COMMIT.fullmatch, commits))
+    return f" (git log {'..'.join(commits)})" if known else ""
 
 
 def _unit_hint(point: ChangePoint) -> Iterator[str]:
@@ -191,28 +202,30 @@ def speedup(point: ChangePoint) -> str:
 
 
 def cost(change: Change) -> list[str]:
-    """Say what the change costs per month and, where known, per million calls or per job."""
+    """Say what the change costs per job or million calls, where known, and per month."""
     if change.usd_per_month is None:
         return [change.usd_reason or "unknown"]
-    each = " of each target" if len(change.targets) > 1 else ""
-    more = "more" if change.usd_per_month > 0 else "less"
-    rows = {row_name(point.series) for point in change.points if not point.series.is_metric}
-    shares = f", the times of {len(rows)} rows in equal shares" if len(rows) > 1 else ""
-    lines = [
-        f"{formatting.usd(abs(change.usd_per_month))} {more} a month for the same work, if an "
-        f"instance{each} runs all of its {HOURS_PER_MONTH} hours{shares}"
-    ]
+    lines = []
     point = _told(change)
     price = change.usd_per_hour.get(point.series.target)
     if point.metric == Metric.TIME and price is not None:
         whole = is_own_job(point.series.suite)
-        calls, each = (1, "job") if whole else (MILLION, "million calls")
+        calls, of = (1, "a job") if whole else (MILLION, "a million calls")
         before, after = (
             formatting.usd(level.median * price / SECONDS_PER_HOUR * calls)
             for level in (point.before, point.after)
         )
         where = _where(change, point.series)
-        lines.append(f"{where}{point.series.row}: {before} {ARROW} {after} per {each}")
+        lines.append(f"{of}: {before} {ARROW} {after}, {where}{point.series.row}")
+    each = " of each target" if len(change.targets) > 1 else ""
+    more = "more" if change.usd_per_month > 0 else "less"
+    does = "ran" if point.metric == Metric.PRICE else "did only this work"
+    rows = {row_name(point.series) for point in change.points if not point.series.is_metric}
+    shares = f", the times of {len(rows)} rows in equal shares" if len(rows) > 1 else ""
+    lines.append(
+        f"a month: {formatting.usd(abs(change.usd_per_month))} {more}, if an instance{each} {does} "
+        f"for all {HOURS_PER_MONTH} hours{shares}"
+    )
     return lines
 
 

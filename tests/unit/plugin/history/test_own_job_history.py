@@ -84,7 +84,7 @@ def test_a_slower_release_opens_one_alert_whose_cause_is_the_image(slower):
     ]
     assert len(change.speedups) == 2
     assert change_words.title(change).startswith("Slower on g5.xlarge: thumbnails, 4 rows, +1")
-    assert "per job" in " ".join(change_words.cost(change))
+    assert "a job: $" in " ".join(change_words.cost(change))
 
 
 def test_a_metric_that_falls_alone_opens_one_alert():
