@@ -17,7 +17,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import words
 from batchmark.report.answer import cost
-from batchmark.report.blocks import Story, grouped
+from batchmark.report.blocks import Story, capitalized, grouped
 from batchmark.report.changes import words as change_words
 from batchmark.report.model import Report
 from batchmark.report.own_jobs import words as own_job_words
@@ -217,8 +217,12 @@ def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:
     seen: dict[str, dict[str, str]] = defaultdict(dict)
     for start in starts:
         usd = f", at least {formatting.usd(start.usd)}" if start.usd is not None else ""
-        text = f"{start.target} {formatting.seconds(start.seconds)}{usd}"
+        longest = max(start.steps, key=lambda step: step.seconds)
+        text = (
+            f"a job on {start.target} took {formatting.seconds(start.seconds)} to start{usd}, "
+            f"{formatting.seconds(longest.seconds)} of it for {longest.name}"
+        )
         seen[words.cold_start_span(start)][start.target] = text
     for span, texts in seen.items():
-        text = "; ".join(texts.values())
-        yield f"Cold start, {span}", f"{text}: its steps are listed with its jobs."
+        text = capitalized("; ".join(texts.values()))
+        yield f"Cold start, {span}", f"{text}. All steps are listed with its jobs."
