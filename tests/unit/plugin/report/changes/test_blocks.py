@@ -110,6 +110,9 @@ def shown(compared, **fields):
 
 
 def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared, changes):
+    report = report_of(compared, changes=changes)
+    assert "together, +19\N{NO-BREAK SPACE}%" in render_html(report)
+    assert "together, +19 %" in terminal(report, width=400)
     for text in shown(compared, changes=changes):
         for expected in (
             "1 slower, 1 dearer, the first since 2026-09-21: 12 of 12 series changed, over up to "
@@ -380,7 +383,7 @@ def test_an_own_job_costs_dollars_per_job():
     assert change_words.cost(change)[0] == "a job: $0.000028 → $0.000031, thumbnails size 64"
     points.append(build_point(build_own_key(CPU, size=64), 0.1))
     (change,) = group_changes(points[1:], runs_of(GPU, CPU, image_digest=NEW_IMAGE), measured=[])
-    assert change_words.cost(change)[1].startswith(f"{change.points[0].series.target}, thumbnails ")
+    assert f"1, {change.points[0].series.target}, thumbnails " in change_words.cost(change)[0]
     (alone,) = group_changes(points[:1], runs_of(GPU), measured=[])
     assert change_words.cost(alone) == ["the cost of a metric is unknown"]
 
