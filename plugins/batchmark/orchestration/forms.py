@@ -191,7 +191,7 @@ def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
         "dry_run": Param(
             False,
             type="boolean",
-            description="Submit nothing. The page behind Report of plan_jobs then shows the plan and "
+            description="Submit nothing: the page behind Report of plan_jobs shows the plan and "
             "the most that it can cost.",
         ),
         **option_params(GivenVersion),

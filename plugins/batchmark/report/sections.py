@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from batchmark.analysis.cold_start import ColdStart
-from batchmark.analysis.own_jobs.records import OwnJobStudy
 from batchmark.analysis.judging.significance import change_detected_by
+from batchmark.analysis.own_jobs.records import OwnJobStudy
 from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
 from batchmark.analysis.pooling import TargetRecord
 from batchmark.analysis.samples import ABOVE_CEILING, TOO_FAST

@@ -274,7 +274,7 @@ def summary(found: ChangesSection) -> str:
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     points = [point for change in found.changes for point in (*change.points, *change.speedups)]
     moved = len({(point.series, point.metric) for point in points})
-    first = min(point.first_recorded_at for point in points)
+    first = min(point.since for point in points)
     since = "since" if len(found.changes) == 1 else "the first since"
     return f"{kinds}, {since} {first:%Y-%m-%d}: {moved} of {series} changed, over up to {runs}."
 
@@ -346,7 +346,7 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
 def first_run(change: Change) -> str:
     """Name the first run with the change."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
-    when, suite = f"{first.first_recorded_at:%Y-%m-%d}", suite_name(first.series.suite)
+    when, suite = f"{first.since:%Y-%m-%d}", suite_name(first.series.suite)
     return run_name(first.first_run_id, when, suite)
 
 
