@@ -35,7 +35,8 @@ SMALLEST_P = 1e-4  # smaller p-values are shown as "< 0.0001"
 NO_CAUSE = "nothing recorded changed"
 ROWS = (
     "A row is a workload or job at one size, or one of its metrics at that size. A series is a "
-    "row's figures on one target, run after run."
+    "row's figures on one target, run after run; prices, speedups and noise have series of their "
+    "own."
 )
 # Causes that a title names besides the version; it names the first that changed.
 HOST_CAUSES = {
@@ -45,6 +46,7 @@ HOST_CAUSES = {
     "image": "image",
 }
 COMMIT = re.compile("[0-9a-f]{7,40}")  # any other text is no part of a command
+FIGURES = "figures"
 NO_RERUN = "no job was re-run to check it"
 MOST_TARGETS = 3  # named in a title
 MOST_POINTS = 6  # of a change, written out
@@ -101,10 +103,12 @@ def _what(change: Change) -> str:
     series = change.points[0].series
     starts = {row_name(point.series): point.series.values.get(START) for point in change.points}
     rows, cold = len(starts), [*starts.values()].count(COLD)
+    targets = len(change.targets)
+    each = " on each" if targets > 1 and len(change.points) == rows * targets else ""
     if change.environment:
-        return f"{rows} rows together"
+        return f"{rows} rows{each} together"
     of_them = f" ({cold} of cold starts)" if 0 < cold < rows else ""
-    return series.row if rows == 1 else f"{series.workload}, {rows} rows{of_them}"
+    return series.row if rows == 1 else f"{series.workload}, {rows} rows{each}{of_them}"
 
 
 def _by_how_much(change: Change) -> str:
@@ -324,7 +328,7 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
         ],
     )
     before, after = (formatting.count(side.runs, "run") for side in (first.before, first.after))
-    yield "figures", [f"the median of {after} since, against that of {before} before"]
+    yield FIGURES, [f"the median of {after} since, against that of {before} before"]
     yield "what differs", causes(change)
     if change.confirmations:
         reruns = [

@@ -330,8 +330,9 @@ def _median_speedup(pair: SeriesKey, rows: Sequence[Series]) -> Series:
     )
     most = max(map(len, figures.values()))
     whole = {run_id: of_run for run_id, of_run in figures.items() if len(of_run) == most}
+    noun = "warm row" if any(START in row.key.values for row in rows) else "row"
     return Series(
-        pair.model_copy(update={"parameters": formatting.count(most, "row")}),
+        pair.model_copy(update={"parameters": formatting.count(most, noun)}),
         Metric.SPEEDUP,
         list(whole),
         np.array([at for (at, _), *_ in whole.values()]),

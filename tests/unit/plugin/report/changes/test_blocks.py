@@ -217,6 +217,10 @@ def test_a_fallback_is_said_in_titles_and_verdicts(run_of_laptop):
             "Slower on c5.2xlarge: blur, 2 rows, +10 %",
         ),
         (
+            [build_point(key) for name in (CPU, GPU) for key in sizes(name, "blur", 2)],
+            "Slower on c5.2xlarge and g5.xlarge: blur, 2 rows on each, +10 %",
+        ),
+        (
             [build_point(build_key(name, "blur")) for name in (CPU, "m5.2xlarge", GPU)],
             "Slower on c5.2xlarge, g5.xlarge and m5.2xlarge: blur size 1000, float32, +10 %",
         ),
