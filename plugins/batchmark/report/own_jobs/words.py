@@ -131,8 +131,8 @@ def idle_gpus(study: OwnJobStudy) -> Iterator[str]:
 
 def images(study: OwnJobStudy) -> list[str]:
     """List the distinct images that the jobs ran, where known."""
-    of_sides = [side.target.environment and side.target.environment.image for side in study.sides]
-    return list(dict.fromkeys(filter(None, of_sides)))
+    known = [one for side in study.sides if (one := side.target.environment)]
+    return list(dict.fromkeys(one.image for one in known if one.image))
 
 
 def in_a_registry(study: OwnJobStudy) -> bool:
