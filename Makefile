@@ -73,7 +73,7 @@ demo-distributed: terraform-there install ## Training on one and two nodes with 
 	@exec $(BIN)/python -m laptop demo-distributed
 
 .PHONY: try-job
-try-job: terraform-there install ## Your own job, its command on this machine, or its image with ENGINE=yes: build/try-job/report.html (5 to 7 minutes for the example; JOBS=FILE, JOB=NAME, REPEATS=3, TARGET=c5.2xlarge for that one alone; COMMIT=3f2a91c, shown with the run; WATCH=5 runs it five times and shows the trend; BASELINE=FILE compares with that version of the job, BASELINE_COMMIT=8ab0c11)
+try-job: terraform-there install ## Your own job, its command on this machine, or its image with ENGINE=yes: build/try-job/report.html (3 to 7 minutes for the example; JOBS=FILE, JOB=NAME, REPEATS=3, TARGET=c5.2xlarge for that one alone; COMMIT=3f2a91c, shown with the run; WATCH=5 runs it five times and shows the trend; BASELINE=FILE compares with that version of the job, BASELINE_COMMIT=8ab0c11)
 	@exec $(BIN)/python -m laptop try-job --jobs "$(or $(JOBS),$(EXAMPLE_JOBS))" $(if $(JOB),--job "$(JOB)") --repeats $(REPEATS) $(if $(TARGET),--target "$(TARGET)") $(if $(COMMIT),--commit "$(COMMIT)") $(if $(BASELINE),--baseline "$(BASELINE)") $(if $(BASELINE_COMMIT),--baseline-commit "$(BASELINE_COMMIT)") $(if $(WATCH),--watch "$(WATCH)") $(if $(filter yes,$(ENGINE)),--engine)
 
 .PHONY: sample

@@ -253,10 +253,10 @@ def run_benchmark(
 
         store = RunStore(aws.client("s3"), config.bucket, run_id)
         if state == "success":
-            return copy_run(store, stack.folder)
+            return copy_run(store, stack.folder, stack.jobs_file)
         failures = f"DAG run {run_id} failed"
         if store.read_if_there(store.prefix + REPORT_JSON) is not None:
-            report = copy_run(store, stack.folder)
+            report = copy_run(store, stack.folder, stack.jobs_file)
             if report.failed:
                 raise FailedRunError(
                     f"{failures} because of failed jobs:\n{in_short(report.failed, report.lost)}",

@@ -12,9 +12,10 @@ from batchmark.report.page import page_html
 from batchmark.report.pages.run_page import run_page
 
 
-def copy_run(store: RunStore, folder: Path) -> Report:
+def copy_run(store: RunStore, folder: Path, jobs_file: Path | None = None) -> Report:
     """Copy a run's report and everything it links to in the bucket to `folder`; return the report.
 
+    `jobs_file` is where its jobs are defined, if they are the user's own.
     Each linked object is copied to the path given by its key, and links become relative paths.
     """
 
@@ -28,6 +29,8 @@ def copy_run(store: RunStore, folder: Path) -> Report:
     published = store.read(store.prefix + REPORT_JSON).decode()
     link_into_bucket = re.escape(store.bucket_url) + r'([^"?]+)[^"]*'
     report = Report.model_validate_json(re.sub(link_into_bucket, copy, published))
+    if jobs_file:
+        report = report.model_copy(update={"jobs_file": str(jobs_file)})
     (folder / REPORT_JSON).write_text(render_json(report))
     (folder / REPORT_HTML).write_text(page_html(run_page(report)))
     return report

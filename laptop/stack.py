@@ -62,6 +62,7 @@ class Stack:
         beside: optional stacks in terraform/stacks, applied after the core stack, each with its
             local.tfvars.
         own_jobs: the Terraform input `own_jobs`; if given, each job starts in a copy of `job_dir`.
+        jobs_file: the file that they are from; its folder is then `job_dir`.
         vcpus: size of the local cloud's pool.
         job_dir: folder with the code of jobs that run as processes.
         definition_dirs: folders for the jobs of some job definitions instead, by name.
@@ -82,6 +83,7 @@ class Stack:
         profile: Path = PROFILE,
         beside: Sequence[str] = (),
         own_jobs: Mapping[str, Any] | None = None,
+        jobs_file: Path | None = None,
         vcpus: int = VCPUS,
         job_dir: Path = ROOT / "job_container",
         definition_dirs: Mapping[str, Path] | None = None,
@@ -101,8 +103,9 @@ class Stack:
         self._cloud_port = ports.cloud
         self._profile, self._beside, self._own_jobs = profile, beside, own_jobs
         self._vcpus = vcpus
-        self._job_dir, self._definition_dirs = job_dir, definition_dirs or {}
-        self._engine = engine
+        self.jobs_file = jobs_file
+        self._job_dir, self._engine = jobs_file.parent if jobs_file else job_dir, engine
+        self._definition_dirs = definition_dirs or {}
         self._cloud_state = cloud_state
         self.aws = self.aws_as("laptop")
         for_airflow = self.aws_as("airflow")

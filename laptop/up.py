@@ -142,7 +142,7 @@ def _with_own_jobs(file: Path) -> dict[str, Any]:
     jobs = read_own_jobs(file)
     refuse_what_cannot_start(jobs, folder)
     own_jobs = {name: for_laptop(job) for name, job in jobs.items()}
-    return {"own_jobs": own_jobs, "job_dir": folder}
+    return {"own_jobs": own_jobs, "jobs_file": file.resolve()}
 
 
 def _bucket_with_example(stack: Stack) -> str:

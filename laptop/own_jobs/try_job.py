@@ -90,7 +90,7 @@ def try_job(
         after=follow if watch else None,
         more=f"trend:  {folder / TRENDS_HTML}\n" if watch else "",
         own_jobs={name: for_laptop(job)},
-        job_dir=file.resolve().parent,
+        jobs_file=file.resolve(),
         engine=engine,
     )
     for line in trend:
@@ -134,6 +134,7 @@ def compare_versions(
         clock,
         jobs,
         own_jobs=dict(zip(SIDES, map(for_laptop, jobs), strict=True)),
+        jobs_file=new.file.resolve(),
         definition_dirs={
             definition_of(side, target): version.folder
             for side, version in zip(SIDES, versions, strict=True)

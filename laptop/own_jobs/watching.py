@@ -36,8 +36,7 @@ def write_trends(name: str, rows: pa.Table, folder: Path) -> None:
     """Write a page with the trends of all the job's series, next to the report in `folder`."""
     found = series.series_histories(rows, Metric.TIME)
     under = conditions.run_conditions(rows.select(list(conditions.COLUMNS)).to_pylist())
-    began = {run.run_id: run.at for run in series.runs_of(rows)}
-    drawn = trends(found, [], under, standings=standings(found), began=began)
+    drawn = trends(found, [], under, standings=standings(found))
     page = watched_page(name, OWN_JOB + name, drawn, REPORT_HTML)
     (folder / TRENDS_HTML).write_text(page_html(page))
 

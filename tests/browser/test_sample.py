@@ -90,7 +90,9 @@ def test_the_pages_tell_what_happened_in_the_year(tab):
     assert "3 alerts: 1 recovered, 2 open." in alerts
     assert re.search(r"Slower on g5.xlarge: 5 rows together, \+9", alerts)
     assert "driver version 580.95.05 → 590.44.01" in alerts
-    assert re.search(r"Slower on g5.xlarge and c7i.2xlarge: convert, .* \+16 %", alerts)
+    assert re.search(
+        r"Slower on g5.xlarge and c7i.2xlarge: convert, 6 rows on each .* \+16\s%", alerts
+    )
     assert "slower in 2, better in 0, worse in 2 of its metrics since 3f2a91c" in room("Compare")
     assert "2026-11: $" in room("Costs")
     room("Trends")

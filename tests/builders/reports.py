@@ -70,7 +70,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         if data.strip() and not {"style", "title"} & set(self._open):
-            self.texts.append(data.strip())
+            self.texts.append(data.strip().replace("\N{NO-BREAK SPACE}%", " %"))
 
     def check(self):
         """It needs nothing from elsewhere, and a screen reader finds its way."""

@@ -220,8 +220,7 @@ def verdict(row: Row) -> Verdict:
         return VERDICTS[sign]
     if row.same_cpu:
         return "not comparable"
-    # Without an interval, no difference could have been found, however large.
-    seen = row.speedup.interval and row.noise.smallest_detectable_change <= SMALL_CHANGE
+    seen = row.noise.smallest_detectable_change <= SMALL_CHANGE
     return "no difference" if seen else "not known yet"
 
 

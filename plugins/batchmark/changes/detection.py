@@ -151,6 +151,7 @@ def change_point(history: Series, line: Timeline, start: int, index: int, end: i
         metric=history.metric,
         first_run_id=since[0],
         first_recorded_at=moment(line.recorded_at[index]),
+        first_began_at=history.began.get(since[0]),
         last_run_id=earlier[-1],
         near_run_ids=(*earlier[-NEAR_RUNS:], *since[: NEAR_RUNS + 1]),
         before=old,

@@ -103,6 +103,7 @@ class Series:
     fell_back: bool = False  # a GPU target's figures, measured on the CPU
     # What the fresh jobs of runs measured, in their order, by run; in the units of `values`.
     fresh: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    began: Mapping[str, datetime] = field(default_factory=dict)  # when each run's first job began
 
     @property
     def has_fresh(self) -> bool:
@@ -111,6 +112,10 @@ class Series:
     @property
     def target_label(self) -> str:
         return formatting.target_label(self.key.target, fell_back=self.fell_back)
+
+    def began_at(self, place: int) -> datetime:
+        """Return when a run began or, if that is unknown, when it was recorded."""
+        return self.began.get(self.run_ids[place]) or moment(self.recorded_at[place])
 
     def usable(self) -> NDArray[np.int64]:
         """Return the indexes of the runs with a figure above 0, in chronological order."""
@@ -151,6 +156,9 @@ class ChangePoint(Record):
     metric: Metric
     first_run_id: Shown = Field(description="ID of the first run at the new level")
     first_recorded_at: AwareDatetime
+    first_began_at: AwareDatetime | None = Field(
+        default=None, description="when the first run at the new level began; null if unknown"
+    )
     last_run_id: Shown = Field(description="ID of the last run at the old level")
     near_run_ids: tuple[Shown, ...] = Field(
         description="IDs of the runs around the first one; a later run may find that the "
@@ -171,6 +179,11 @@ class ChangePoint(Record):
         description="whether the change was found by pooling the target's rows rather than in this "
         "row alone",
     )
+
+    @property
+    def since(self) -> datetime:
+        """When the first run at the new level began or, if that is unknown, was recorded."""
+        return self.first_began_at or self.first_recorded_at
 
     @property
     def worse(self) -> bool:

@@ -69,7 +69,7 @@ def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
     change = f"{_share(series, newest / level.median - 1)}, {word}" if level else word
     yield f"{name:{NAME_WIDTH}} {usable.size:>4} {latest:>8} {earlier:>8}  {change}"
     if point:
-        share, begun = _share(series, point.change), point.first_recorded_at
+        share, begun = _share(series, point.change), point.since
         old = row_values.text(series.key.values, point.before.median)
         yield f"{'':{NAME_WIDTH}} level {share} since {begun:%Y-%m-%d}, {old} before"
         rows = table.filter(pc.equal(table["target"].cast(pa.string()), series.key.target))

@@ -74,6 +74,7 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
     _, run_ids = dictionary_codes(table["run_id"])
     fell_back = _fell_back(table)
     fresh = _fresh_figures(table) if metric == Metric.TIME else {}
+    began = runs_began(table)
     return [
         Series(
             SeriesKey(**group.names),
@@ -83,6 +84,7 @@ def series_histories(table: pa.Table, metric: Metric) -> list[Series]:
             group.figures,
             (group.names["target"], group.names["actual_device"]) in fell_back,
             fresh.get(tuple(group.names.values()), {}),
+            began,
         )
         for group in groups
     ]
@@ -103,6 +105,7 @@ def speedups(table: pa.Table) -> list[Series]:
     for cpu in _groups(table, ("suite", *POINT, "target"), FIGURES[Metric.TIME], on_cpu):
         by_point[_point(cpu)].append(cpu)
     _, run_ids = dictionary_codes(table["run_id"])
+    began = runs_began(table)
     histories = []
     for gpu in _groups(table, (*MACHINE, *POINT), FIGURES[Metric.TIME], on_gpu):
         for cpu in by_point[_point(gpu)]:
@@ -118,6 +121,7 @@ def speedups(table: pa.Table) -> list[Series]:
                     run_ids[runs].tolist(),
                     gpu.recorded_at[of_gpu],
                     cpu.figures[of_cpu] / gpu.figures[of_gpu],
+                    began=began,
                 )
             )
     return histories
@@ -160,6 +164,16 @@ def runs_of(table: pa.Table) -> list[HistoryRun]:
         if row["began_at_min"]
     ]
     return sorted(found, key=lambda run: run.at, reverse=True)
+
+
+def runs_began(table: pa.Table) -> dict[str, datetime]:
+    """Return when each run's first job began, in UTC, by run id; fresh jobs don't count."""
+    scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
+    texts = scheduled["run_id"].cast(pa.string())
+    flat = pa.table({"run_id": texts, "began_at": began_at(scheduled)})
+    rows = flat.group_by("run_id").aggregate([("began_at", "min")]).to_pylist()
+    known = {row["run_id"]: row["began_at_min"] for row in rows if row["began_at_min"]}
+    return {run_id: at.replace(tzinfo=UTC) for run_id, at in known.items()}
 
 
 def began_at(table: pa.Table) -> pa.Array:

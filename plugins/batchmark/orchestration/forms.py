@@ -191,7 +191,8 @@ def common_params(max_cost_usd: float = MAX_COST_USD) -> dict[str, Param]:
         "dry_run": Param(
             False,
             type="boolean",
-            description="Only show the plan and its worst-case cost; submit nothing.",
+            description="Submit nothing: the page behind Report of plan_jobs shows the plan and "
+            "the most that it can cost.",
         ),
         **option_params(GivenVersion),
     }

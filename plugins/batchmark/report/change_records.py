@@ -16,7 +16,6 @@ from batchmark.changes.records import (
     Confirmation,
     Series,
     SeriesKey,
-    moment,
 )
 from batchmark.changes.shares import Rate
 from batchmark.changes.suspects import too_early
@@ -33,7 +32,7 @@ class SeriesTrace(Record):
     metric: Metric
     first_run_id: str = Field(description="id of the first run with the change")
     first: int = Field(ge=0, description="index of that run's value")
-    recorded_at: tuple[AwareDatetime, ...]
+    recorded_at: tuple[AwareDatetime, ...] = Field(description="when each run began")
     values: tuple[float, ...] = Field(
         min_length=1, description="values in the same unit as a level's median"
     )
@@ -53,7 +52,7 @@ class SeriesTrace(Record):
             metric=point.metric,
             first_run_id=point.first_run_id,
             first=first - start,
-            recorded_at=tuple(moment(history.recorded_at[place]) for place in kept),
+            recorded_at=tuple(history.began_at(place) for place in kept),
             values=tuple(float(history.values[place]) for place in kept),
         )
 

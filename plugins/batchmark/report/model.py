@@ -33,6 +33,9 @@ class Report(Comparison):
         default=None, description="null if the history was not searched"
     )
     alerts: AlertBoard | None = Field(default=None, description="null if the alerts were not read")
+    jobs_file: str | None = Field(
+        default=None, description="Terraform inputs with the user's own jobs; null if unknown"
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from batchmark.analysis.pairs.answer import Measure
 from batchmark.core import formatting
@@ -17,6 +19,7 @@ from batchmark.report.blocks import Page, capitalized
 from batchmark.report.size_charts import SizeChart
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
+PERCENT = re.compile(r"(?<=\d) %")
 TEMPLATES = Path(__file__).with_name("templates")
 
 
@@ -27,6 +30,7 @@ def page_templates() -> Environment:
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_unbroken,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -35,7 +39,7 @@ def page_templates() -> Environment:
         count=formatting.count,
         draw=_draw,
         words=words,
-        confidence=CONFIDENCE_TEXT.replace(" ", "\N{NO-BREAK SPACE}"),
+        confidence=CONFIDENCE_TEXT,
     )
     environment.filters.update(
         time=formatting.time,
@@ -53,6 +57,13 @@ def page_templates() -> Environment:
 def page_html(page: Page, beside: Mapping[str, str] = MappingProxyType({})) -> str:
     """Render one page; `beside` maps section ids to the addresses of their extra pages."""
     return page_templates().get_template("page.html.jinja").render(page=page, beside=beside)
+
+
+def _unbroken(value: object) -> object:
+    """Keep numbers and their % on one line; browsers copy such a space as a plain one."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return PERCENT.sub("\N{NO-BREAK SPACE}%", value)
+    return value
 
 
 def _draw(chart: SizeChart, measure: Measure = Measure.TIME) -> str:

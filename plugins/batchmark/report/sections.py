@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from batchmark.analysis.cold_start import ColdStart
+from batchmark.analysis.judging.significance import change_detected_by
 from batchmark.analysis.own_jobs.records import OwnJobStudy
 from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
 from batchmark.analysis.pooling import TargetRecord
@@ -16,7 +17,7 @@ from batchmark.core import formatting
 from batchmark.core.intervals import MINIMUM_SAMPLES
 from batchmark.report import words
 from batchmark.report.answer import cost
-from batchmark.report.blocks import Story, grouped
+from batchmark.report.blocks import Story, capitalized, grouped
 from batchmark.report.changes import words as change_words
 from batchmark.report.model import Report
 from batchmark.report.own_jobs import words as own_job_words
@@ -52,18 +53,35 @@ def _noise(rows: Sequence[Row]) -> Iterator[Fact]:
         known = ", ".join(f"{name} for {count}" for name, count in sources.items())
         over = formatting.count(len(rows), "row")
         yield "Noise from job to job", f"{floors} over {over}: {known}."
-    changes = [row.noise.smallest_detectable_change for row in rows]
-    unknown = sum(change >= 1 for change in changes)
-    if min(min(row.gpu.jobs, row.cpu.jobs) for row in rows) < MINIMUM_SAMPLES:
-        text = f"Not known: there were too few jobs; use at least {MINIMUM_SAMPLES} repeats."
+    yield "Smallest change that shows", " ".join(_smallest_change(rows))
+
+
+def _smallest_change(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield sentences: how noise and repeats limit what shows, and what more repeats would show."""
+    known = [row for row in rows if row.noise.smallest_detectable_change < 1]
+    told = known or rows
+    repeats = [min(row.gpu.jobs, row.cpu.jobs) for row in told]
+    differ = formatting.difference_text(max(row.noise.critical_change for row in told))
+    why = (
+        f"with {words.extent(repeats, str)} {'repeat' if max(repeats) == 1 else 'repeats'}, "
+        f"identical jobs may differ by up to {differ}"
+    )
+    shown = [row.noise.smallest_detectable_change for row in known]
+    if known:
+        missing = len(rows) - len(known)
+        lack = f"; not known for {missing} of {len(rows)} rows" if missing else ""
+        yield f"{_span(shown)}, found in 95 of 100 cases: {why}{lack}."
     else:
-        text = "Not known: the jobs differ too much; use more repeats, or a quieter machine."
-    if unknown < len(rows):
-        text = f"{_span(changes)}: a change of this size would be found in 95 of 100 cases"
-        if unknown:
-            text += f"; not known for {unknown} of {formatting.count(len(rows), 'row')}"
-        text += "."
-    yield "Smallest change that shows", text
+        yield f"Not known: {why}."
+    more = max(MINIMUM_SAMPLES, 2 * max(repeats))
+    floors = [row.noise.floor for row in told if row.noise.source != "assumed"]
+    would = change_detected_by(more, max(floors)) if floors else 1.0
+    if would < max(shown, default=1.0):
+        yield f"{more} repeats would show about {formatting.percent(would)}."
+    elif not known and min(repeats) < MINIMUM_SAMPLES:
+        yield f"Use at least {MINIMUM_SAMPLES} repeats."
+    elif not known:
+        yield "Use more repeats, or a quieter machine."
 
 
 def _of_calls(rows: Sequence[Row]) -> Iterator[Fact]:
@@ -199,8 +217,12 @@ def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:
     seen: dict[str, dict[str, str]] = defaultdict(dict)
     for start in starts:
         usd = f", at least {formatting.usd(start.usd)}" if start.usd is not None else ""
-        text = f"{start.target} {formatting.seconds(start.seconds)}{usd}"
+        longest = max(start.steps, key=lambda step: step.seconds)
+        text = (
+            f"a job on {start.target} took {formatting.seconds(start.seconds)} to start{usd}, "
+            f"{formatting.seconds(longest.seconds)} of it for {longest.name}"
+        )
         seen[words.cold_start_span(start)][start.target] = text
     for span, texts in seen.items():
-        text = "; ".join(texts.values())
-        yield f"Cold start, {span}", f"{text}: its steps are listed with its jobs."
+        text = capitalized("; ".join(texts.values()))
+        yield f"Cold start, {span}", f"{text}. All steps are listed with its jobs."

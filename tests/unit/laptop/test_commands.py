@@ -182,7 +182,7 @@ def test_up_with_a_file_has_all_its_own_jobs_in_the_files_folder(tmp_path, monke
     jobs = {name: {"command": ["sh"], "vcpus": 4, "output": None} for name in ("convert", "train")}
     monkeypatch.setattr(up, "read_own_jobs", lambda _: jobs)
     options = up._with_own_jobs(tmp_path / "mine" / "job.tfvars")
-    assert options["job_dir"] == tmp_path / "mine"
+    assert options["jobs_file"] == tmp_path / "mine" / "job.tfvars"
     assert {name: job["vcpus"] for name, job in options["own_jobs"].items()} == {
         "convert": None,
         "train": None,

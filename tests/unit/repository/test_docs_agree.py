@@ -98,13 +98,16 @@ def test_what_a_month_costs_in_all():
     one, together = rows["idle and one"], rows["**idle and both**"]
     weekly = rows["a month of `gpu_cpu_benchmark`, or an own job, weekly"]
     added = [rows["[idle](#what-it-costs-while-idle)"], weekly, weekly]
+    runs = []
     for column, types in enumerate((TWO, SIX)):
         a_run = [round(minutes / 60 * an_hour(types), 2) for minutes in OF_A_RUN]
+        runs.append("${:.2f} to ${:.2f}".format(*a_run))
         assert weekly[column] == pytest.approx([1.08 * 4.35 * usd for usd in a_run], abs=0.006)
         for sums, rows_added in ((one, added[:2]), (together, added)):
             ends = zip(*(row[column] for row in rows_added), strict=True)
             assert list(map(sum, ends)) == pytest.approx(sums[column])
-    assert "8 % for its volume and address; a month has 4.35 weeks" in words("runbook.md")
+    told = f"{runs[0]} for two and {runs[1]} for six, and about 8 % for volumes and addresses; a "
+    assert f"{told}month has 4.35 weeks" in words("runbook.md")
     usd = HOURS_PER_MONTH * load_prices().on_demand["m5.large"]
     assert f"an m5.large for your Airflow ${usd:.2f}" in words("runbook.md")
     image = rows_of("What it costs while idle")["job image in ECR"][0][0]

@@ -51,7 +51,8 @@ class RowNoise(Record):
         description="job-to-job standard deviation of the noisier target, relative to its median"
     )
     smallest_detectable_change: float = Field(
-        description="relative change that 95 of 100 runs with this many jobs would detect"
+        description="relative change that 95 of 100 runs with this many jobs would detect; 1 or "
+        "more if not known"
     )
     critical_change: float = Field(
         description="relative change that noise alone exceeds in 1 of 200 comparisons"

@@ -149,14 +149,22 @@ def repeats_to_detect(change: float, floor: float) -> int:
     `floor` is the standard deviation from job to job, relative to the median. It is treated as
     an estimate from one side's jobs.
     """
-    log_sd = max(math.log1p(floor), LEAST_LOG_SD)
+    log_sd = _log_sd(floor)
     both = float(scipy.stats.norm.isf(LEVEL / 2) + scipy.stats.norm.ppf(T_TEST_POWER))
     jobs = max(MINIMUM_SAMPLES, math.floor(2 * (both * log_sd / math.log1p(change)) ** 2))
-    while True:
-        noise = JobNoise(log_sd, jobs - 1, "repeats")
-        if Resolution(noise, jobs, noise, jobs).smallest_detectable_change <= change:
-            return jobs
+    while change_detected_by(jobs, floor) > change:
         jobs += 1
+    return jobs
+
+
+def change_detected_by(jobs: int, floor: float) -> float:
+    """Return the smallest relative change that this many jobs per side detect; see above."""
+    noise = JobNoise(_log_sd(floor), jobs - 1, "repeats")
+    return Resolution(noise, jobs, noise, jobs).smallest_detectable_change
+
+
+def _log_sd(floor: float) -> float:
+    return max(math.log1p(floor), LEAST_LOG_SD)
 
 
 def relative(log_difference: float) -> float:

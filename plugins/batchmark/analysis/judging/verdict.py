@@ -80,7 +80,10 @@ def judge(first: Contestant, second: Contestant) -> Judgement:
             gpu=_side_noise(first_noise),
             cpu=_side_noise(second_noise),
             floor=relative(max(first_noise.log_sd, second_noise.log_sd)),
-            smallest_detectable_change=resolution.smallest_detectable_change,
+            # Without an interval no difference is decided, however large.
+            smallest_detectable_change=resolution.smallest_detectable_change
+            if quotient.interval
+            else relative(math.inf),
             critical_change=relative(resolution.critical_difference),
             source=next(source for source in WEAKEST_FIRST if source in sources),
             note="; ".join(filter(None, (reason, first_note, second_note))) or None,

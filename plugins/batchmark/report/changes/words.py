@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from statistics import median
@@ -34,7 +35,8 @@ SMALLEST_P = 1e-4  # smaller p-values are shown as "< 0.0001"
 NO_CAUSE = "nothing recorded changed"
 ROWS = (
     "A row is a workload or job at one size, or one of its metrics at that size. A series is a "
-    "row's figures on one target, run after run."
+    "row's figures on one target, run after run; prices, speedups and noise have series of their "
+    "own."
 )
 # Causes that a title names besides the version; it names the first that changed.
 HOST_CAUSES = {
@@ -43,6 +45,8 @@ HOST_CAUSES = {
     "AMI": "AMI",
     "image": "image",
 }
+COMMIT = re.compile("[0-9a-f]{7,40}")  # any other text is no part of a command
+FIGURES = "figures"
 NO_RERUN = "no job was re-run to check it"
 MOST_TARGETS = 3  # named in a title
 MOST_POINTS = 6  # of a change, written out
@@ -99,10 +103,12 @@ def _what(change: Change) -> str:
     series = change.points[0].series
     starts = {row_name(point.series): point.series.values.get(START) for point in change.points}
     rows, cold = len(starts), [*starts.values()].count(COLD)
+    targets = len(change.targets)
+    each = " on each" if targets > 1 and len(change.points) == rows * targets else ""
     if change.environment:
-        return f"{rows} rows together"
+        return f"{rows} rows{each} together"
     of_them = f" ({cold} of cold starts)" if 0 < cold < rows else ""
-    return series.row if rows == 1 else f"{series.workload}, {rows} rows{of_them}"
+    return series.row if rows == 1 else f"{series.workload}, {rows} rows{each}{of_them}"
 
 
 def _by_how_much(change: Change) -> str:
@@ -170,7 +176,16 @@ def causes(change: Change) -> list[str]:
 
 
 def differences(found: Iterable[Cause], hints: Iterable[str] = ()) -> list[str]:
-    return [*hints, *map(cause, found)] or [NO_CAUSE]
+    return [*hints, *(cause(one) + _git_log(one) for one in found)] or [NO_CAUSE]
+
+
+def _git_log(cause: Cause) -> str:
+    """Return the command that lists what went in between two commits; empty for other causes."""
+    if not cause.name.startswith("commit"):
+        return ""
+    commits = [_short("commit", side) for side in (cause.before, cause.after)]
+    known = all(map(COMMIT.fullmatch, commits))
+    return f" (git log {'..'.join(commits)})" if known else ""
 
 
 def _unit_hint(point: ChangePoint) -> Iterator[str]:
@@ -191,28 +206,30 @@ def speedup(point: ChangePoint) -> str:
 
 
 def cost(change: Change) -> list[str]:
-    """Say what the change costs per month and, where known, per million calls or per job."""
+    """Say what the change costs per job or million calls, where known, and per month."""
     if change.usd_per_month is None:
         return [change.usd_reason or "unknown"]
-    each = " of each target" if len(change.targets) > 1 else ""
-    more = "more" if change.usd_per_month > 0 else "less"
-    rows = {row_name(point.series) for point in change.points if not point.series.is_metric}
-    shares = f", the times of {len(rows)} rows in equal shares" if len(rows) > 1 else ""
-    lines = [
-        f"{formatting.usd(abs(change.usd_per_month))} {more} a month for the same work, if an "
-        f"instance{each} runs all of its {HOURS_PER_MONTH} hours{shares}"
-    ]
+    lines = []
     point = _told(change)
     price = change.usd_per_hour.get(point.series.target)
     if point.metric == Metric.TIME and price is not None:
         whole = is_own_job(point.series.suite)
-        calls, each = (1, "job") if whole else (MILLION, "million calls")
+        calls, of = (1, "a job") if whole else (MILLION, "a million calls")
         before, after = (
             formatting.usd(level.median * price / SECONDS_PER_HOUR * calls)
             for level in (point.before, point.after)
         )
         where = _where(change, point.series)
-        lines.append(f"{where}{point.series.row}: {before} {ARROW} {after} per {each}")
+        lines.append(f"{of}: {before} {ARROW} {after}, {where}{point.series.row}")
+    each = " of each target" if len(change.targets) > 1 else ""
+    more = "more" if change.usd_per_month > 0 else "less"
+    does = "ran" if point.metric == Metric.PRICE else "did only this work"
+    rows = {row_name(point.series) for point in change.points if not point.series.is_metric}
+    shares = f", the times of {len(rows)} rows in equal shares" if len(rows) > 1 else ""
+    lines.append(
+        f"a month: {formatting.usd(abs(change.usd_per_month))} {more}, if an instance{each} {does} "
+        f"for all {HOURS_PER_MONTH} hours{shares}"
+    )
     return lines
 
 
@@ -261,7 +278,7 @@ def summary(found: ChangesSection) -> str:
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     points = [point for change in found.changes for point in (*change.points, *change.speedups)]
     moved = len({(point.series, point.metric) for point in points})
-    first = min(point.first_recorded_at for point in points)
+    first = min(point.since for point in points)
     since = "since" if len(found.changes) == 1 else "the first since"
     return f"{kinds}, {since} {first:%Y-%m-%d}: {moved} of {series} changed, over up to {runs}."
 
@@ -311,7 +328,7 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
         ],
     )
     before, after = (formatting.count(side.runs, "run") for side in (first.before, first.after))
-    yield "figures", [f"the median of {after} since, against that of {before} before"]
+    yield FIGURES, [f"the median of {after} since, against that of {before} before"]
     yield "what differs", causes(change)
     if change.confirmations:
         reruns = [
@@ -333,7 +350,7 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
 def first_run(change: Change) -> str:
     """Name the first run with the change."""
     first = min(change.points, key=lambda point: point.first_recorded_at)
-    when, suite = f"{first.first_recorded_at:%Y-%m-%d}", suite_name(first.series.suite)
+    when, suite = f"{first.since:%Y-%m-%d}", suite_name(first.series.suite)
     return run_name(first.first_run_id, when, suite)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple, TypeVar
@@ -49,18 +50,25 @@ def sections(report: Report) -> Iterator[blocks.Section]:
 
 def _on_aws(report: Report) -> Iterator[blocks.Section]:
     """Explain how to run the jobs on AWS if they have run only outside EC2 so far."""
-    names = [f"own_jobs.{one.name}" for one in report.of(OwnJobStudy) if not one.existing]
-    if names:
+    jobs = [one for one in report.of(OwnJobStudy) if not one.existing]
+    if jobs:
+        names = [f"own_jobs.{one.name}" for one in jobs if not words.in_a_registry(one)]
+        change = (
+            f"Change the image of {formatting.shortened_list(names)} in your file to its full name "
+            "there, such as 111122223333.dkr.ecr.us-east-1.amazonaws.com/name:1."
+            if names
+            else "Your file has its full name already."
+        )
+        file = shlex.quote(report.jobs_file or "/path/to/job.tfvars")
         steps = [
             (
                 "1. Push the image to your registry",
-                f"Change the image of {formatting.shortened_list(names)} in your file to its full "
-                "name there, such as 111122223333.dkr.ecr.us-east-1.amazonaws.com/name:1. Only one "
-                "that uses the GPU is faster on it: images = { cpu = ..., cuda = ... }.",
+                f"{change} Only one that uses the GPU is faster on it: images = {{ cpu = ..., cuda "
+                "= ... }.",
             ),
             (
                 "2. Apply the file in terraform/, after terraform init",
-                "terraform apply -var-file=examples/minimal.tfvars -var-file=/path/to/job.tfvars",
+                f"terraform apply -var-file=examples/minimal.tfvars -var-file={file}",
             ),
             (
                 "3. Deploy Airflow",
@@ -76,7 +84,11 @@ def _on_aws(report: Report) -> Iterator[blocks.Section]:
 
 def _blocks(study: OwnJobStudy) -> Iterator[blocks.Block]:
     images = words.images(study)
-    about = (f"Suite {study.suite}", f"Image: {images}" if images else "", words.prices(study))
+    about = (
+        f"Suite {study.suite}",
+        f"Image: {', '.join(images)}" if images else "",
+        words.prices(study),
+    )
     yield blocks.Text(" ".join(f"{text}." for text in about if text))
     of = words.charted(study)
     bands = (

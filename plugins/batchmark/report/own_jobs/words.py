@@ -129,14 +129,16 @@ def idle_gpus(study: OwnJobStudy) -> Iterator[str]:
             )
 
 
-def images(study: OwnJobStudy) -> str | None:
-    """List the distinct images that the jobs ran; None if unknown."""
-    found = dict.fromkeys(
-        side.target.environment.image
-        for side in study.sides
-        if side.target.environment and side.target.environment.image
-    )
-    return ", ".join(image for image in found if image) or None
+def images(study: OwnJobStudy) -> list[str]:
+    """List the distinct images that the jobs ran, where known."""
+    known = [one for side in study.sides if (one := side.target.environment)]
+    return list(dict.fromkeys(one.image for one in known if one.image))
+
+
+def in_a_registry(study: OwnJobStudy) -> bool:
+    """Return whether the images' names are known to begin with a registry's address."""
+    found = images(study)
+    return bool(found) and all("." in image.rpartition("/")[0].partition("/")[0] for image in found)
 
 
 def checks(studies: Sequence[OwnJobStudy]) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from hashlib import sha256
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,7 +15,7 @@ from batchmark.changes.alerts.records import Alert
 from batchmark.changes.conditions import RunConditions, differences, row_name, versions
 from batchmark.changes.evidence import LEAST_BEFORE
 from batchmark.changes.metric import Metric
-from batchmark.changes.records import Level, Series, SeriesKey, moment
+from batchmark.changes.records import Level, Series, SeriesKey
 from batchmark.changes.standing import LEAST_ON_LEVEL, Standing
 from batchmark.changes.suspects import runs_missing
 from batchmark.core import formatting
@@ -112,7 +110,7 @@ class Trend:
         if not (parts or level):
             parts.append("first run")
         if point:
-            share, begun = change_words.share(point, point.change), point.first_recorded_at
+            share, begun = change_words.share(point, point.change), point.since
             old = change_words.value(point.before.median, point.metric, point.series)
             parts.append(f"level {share} since {begun:%Y-%m-%d}, {old} before")
             parts += [self.since] if self.since else []
@@ -226,13 +224,11 @@ def trends(
     standings: Mapping[SeriesKey, Standing],
     most_runs: int = FEWEST_RUNS,
     newest: str | None = None,
-    began: Mapping[str, datetime] = MappingProxyType({}),
 ) -> list[Trend]:
     """Build a trend for every series with a usable figure, sorted by workload, row and target.
 
     `standings` contains the verdict on each series' newest run. `newest` is the suite's newest
-    run; unless it is None, series that it did not measure are marked. `began` contains when each
-    run began; any other is dated by when it was recorded.
+    run; unless it is None, series that it did not measure are marked.
     """
     at_series = grouped(
         ((point.series, point.metric), (point, alert))
@@ -248,9 +244,7 @@ def trends(
         runs = [
             Run(
                 history.run_ids[place],
-                formatting.moment(
-                    began.get(history.run_ids[place]) or moment(history.recorded_at[place])
-                ),
+                formatting.moment(history.began_at(place)),
                 change_words.read(float(history.values[place]), history.metric, history.key),
                 change_words.value(float(history.values[place]), history.metric, history.key),
                 str(measured.version) if measured else "",
@@ -328,7 +322,7 @@ def unpaired(found: Iterable[Trend], measured: Iterable[tuple[str, str]]) -> lis
     ]
 
 
-def _median_speedup(pair: SeriesKey, rows: Iterable[Series]) -> Series:
+def _median_speedup(pair: SeriesKey, rows: Sequence[Series]) -> Series:
     figures = grouped(
         (row.run_ids[place], (row.recorded_at[place], row.values[place]))
         for row in rows
@@ -336,12 +330,14 @@ def _median_speedup(pair: SeriesKey, rows: Iterable[Series]) -> Series:
     )
     most = max(map(len, figures.values()))
     whole = {run_id: of_run for run_id, of_run in figures.items() if len(of_run) == most}
+    noun = "warm row" if any(START in row.key.values for row in rows) else "row"
     return Series(
-        pair.model_copy(update={"parameters": formatting.count(most, "row")}),
+        pair.model_copy(update={"parameters": formatting.count(most, noun)}),
         Metric.SPEEDUP,
         list(whole),
         np.array([at for (at, _), *_ in whole.values()]),
         np.array([np.median([value for _, value in of_run]) for of_run in whole.values()]),
+        began=rows[0].began,
     )
 
 

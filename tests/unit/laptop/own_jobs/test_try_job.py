@@ -83,7 +83,7 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, tries, capsys):
         "after": None,
         "more": "",
         "own_jobs": {"convert": JOB | {"targets": [], "vcpus": None}},
-        "job_dir": tmp_path,
+        "jobs_file": tmp_path / "job.tfvars",
         "engine": False,
     }
     assert (dag_id, conf) == (

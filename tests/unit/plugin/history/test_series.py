@@ -5,6 +5,7 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
+from batchmark.changes.detection import detect_changes
 from batchmark.changes.records import SeriesKey
 from batchmark.history import series as module
 from batchmark.history.columns import SCHEMA
@@ -54,6 +55,17 @@ def test_a_figure_is_the_median_over_the_runs_jobs():
     (history,) = series_histories(table(row(1.0), row(1.0, recorded_at=late)), "time")
     assert history.recorded_at.tolist() == [late]
     assert history.recorded_at.dtype == "datetime64[us]"
+
+
+def test_a_change_is_since_its_first_run_began_not_since_it_was_recorded():
+    nights = [START.replace(hour=0, minute=30) + timedelta(days=day) for day in range(40)]
+    rows = [
+        row(1.0 if day < 20 else 2.0, day=day, recorded_at=at, process_seconds=3600.0)
+        for day, at in enumerate(nights)
+    ]
+    (point,) = detect_changes(series_histories(table(*rows), "time"))
+    assert point.first_recorded_at.date() == nights[20].date()
+    assert point.since.date() == nights[19].date()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
 from batchmark.report.studies import stories
 from batchmark_job.result.document import Ceiling, Conditions, MeasurementStatus
+from tests.builders.own_jobs import CPU, GPU
 from tests.builders.pairs import two_jobs
 from tests.builders.reports import NOON, report_of
 from tests.builders.runs import (
@@ -37,8 +38,9 @@ def report(repeats=6):
 def test_noise_and_the_smallest_change_are_ranges_over_rows():
     trusted = dict(trust(report()))
     assert "over 7 rows: repeats for 7" in trusted["Noise from job to job"]
-    assert trusted["Smallest change that shows"].endswith(
-        ": a change of this size would be found in 95 of 100 cases."
+    assert (
+        trusted["Smallest change that shows"] == "0.8 % to 1.4 %, found in 95 of 100 cases: with 6 "
+        "repeats, identical jobs may differ by up to 0.8 %. 12 repeats would show about 0.9 %."
     )
     assert "NVIDIA A10G" in trusted["Machines"]
     assert ", with a median of " in trusted["Share of what the machines can do"]
@@ -56,12 +58,22 @@ def test_what_one_job_or_noisy_jobs_can_not_tell_is_not_known():
     assert found["Noise from job to job"] == "28 %, assumed (no calibration)."
     assert (
         found["Smallest change that shows"]
-        == "Not known: there were too few jobs; use at least 6 repeats."
+        == "Not known: with 1 repeat, identical jobs may differ by up to 2.7×. Use at least 6 "
+        "repeats."
     )
     rows = [[build_row((10.0**n,) * 8)] for n in range(1, 7)]
     jobs = [job for n, row in enumerate(rows, start=1) for job in two_jobs(row, row, repeat=n)]
     found = dict(trust(report_of(build_run(*jobs))))
-    assert found["Smallest change that shows"].startswith("Not known: the jobs differ too much;")
+    text = found["Smallest change that shows"]
+    assert text.startswith("Not known: with 6 repeats, identical jobs may differ by up to ")
+    assert text.endswith(". Use more repeats, or a quieter machine.")
+
+
+def test_too_few_whole_jobs_show_no_change_however_quiet():
+    few = build_run(*GPU.jobs(repeats=3), *CPU.jobs(repeats=3))
+    found = dict(trust(report_of(few)))["Smallest change that shows"]
+    assert found.startswith("Not known: with 3 repeats, identical jobs may differ by up to ")
+    assert ". 6 repeats would show about " in found
 
 
 @pytest.mark.parametrize(
@@ -117,7 +129,11 @@ def test_costs_by_target_add_up_and_spot_savings_are_against_on_demand():
     found = told_costs(one)
     assert found["g5.xlarge"].endswith("for 6 jobs.")
     assert "container time of all attempts" in found["This run"]
-    assert "g5.xlarge" in found["Cold start, from submission to the end of warm-up"]
+    assert found["Cold start, from submission to the end of warm-up"] == (
+        "A job on g5.xlarge took 217 s to start, at least $0.011, 177 s of it for RUNNABLE; a job "
+        "on c5.2xlarge took 214 s to start, at least $0.0034, 177 s of it for RUNNABLE. All steps "
+        "are listed with its jobs."
+    )
     assert "Spot" not in found
     jobs = tuple(
         job.model_copy(update={"purchase_option": "spot", "usd": job.usd / 4})

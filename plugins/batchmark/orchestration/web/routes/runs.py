@@ -126,12 +126,9 @@ def runs(
     suite = wanted.fields["suite"]
     newest = {run.suite: run.run_id for run in reversed(measured.values()) if run.suite != IMPORTED}
     speedups: list[trends.Trend] = []
-    began = {run_id: run.at for run_id, run in measured.items()}
     for name in [suite] if suite else books.history.suites():
         pairs, standings = books.median_speedups(name)
-        speedups += trends.trends(
-            pairs, [], {}, standings=standings, newest=newest.get(name), began=began
-        )
+        speedups += trends.trends(pairs, [], {}, standings=standings, newest=newest.get(name))
     of_suites = [
         (run.suite, target)
         for run in measured.values()

@@ -44,7 +44,6 @@ def _shown_trends(books: Library, suite: str, metric: Metric, most_runs: int) ->
         standings=books.standings(suite, metric, most_runs, alerts),
         most_runs=most_runs,
         newest=runs[0].run_id if runs and suite != IMPORTED else None,
-        began={run.run_id: run.at for run in runs},
     )
 
 

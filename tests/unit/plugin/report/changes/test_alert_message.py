@@ -99,7 +99,7 @@ def test_an_alert_says_all_there_is_to_know():
         "  what differs: driver version 580.95.05 → 590.10.01; image digest none → sha256:9a\n"
         "  re-run: confirmed: matmul size 5000, float32: expected 10.0 ms, measured 12.0 ms; fresh "
         "jobs on 3 instances: 11.9 ms, 12.1 ms, 11.8 ms\n"
-        "  cost: $12.40 more a month for the same work, if an instance runs all of its 730 hours\n"
+        "  cost: a month: $12.40 more, if an instance did only this work for all 730 hours\n"
         "  log of g5.xlarge: https://logs.example/job-1\n"
         f"  alert: {alert.id}\n"
         "\n"
@@ -255,7 +255,7 @@ def test_a_text_is_cut_to_what_json_makes_of_it():
 
 def test_an_improvement_saves_money():
     message = build(change(point(26, 0.012, 0.009), usd_per_month=-3.1))
-    assert "cost: $3.10 less a month for the same work, if an instance runs" in message.text
+    assert "cost: a month: $3.10 less, if an instance did only this work" in message.text
     assert message.subject == (
         "Batchmark lab: Faster on g5.xlarge: matmul size 5000, float32, -25 %"
     )

@@ -110,6 +110,9 @@ def shown(compared, **fields):
 
 
 def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared, changes):
+    report = report_of(compared, changes=changes)
+    assert "together, +19\N{NO-BREAK SPACE}%" in render_html(report)
+    assert "together, +19 %" in terminal(report, width=400)
     for text in shown(compared, changes=changes):
         for expected in (
             "1 slower, 1 dearer, the first since 2026-09-21: 12 of 12 series changed, over up to "
@@ -126,9 +129,10 @@ def test_page_and_terminal_tell_what_changed_by_how_much_and_since_when(compared
             "image digest sha256:9a9a9a9a9a9a → sha256:bbbbbbbbbbbb",
             "speedup of g5.xlarge over c5.2xlarge, matmul size 1000, float32: 12.0× → 10.9×, −9.0",
             "the median of 3 runs since, against that of 20 runs before",
-            "$139.53 more a month for the same work, if an instance runs all of its 730 hours, the "
-            "times of 10 rows in equal shares",
-            "matmul size 10000, float32: $27.94 → $35.77 per million calls",
+            "a million calls: $27.94 → $35.77, matmul size 10000, float32",
+            "a month: $139.53 more, if an instance did only this work for all 730 hours, the times "
+            "of 10 rows in equal shares",
+            "a month: $87.60 more, if an instance ran for all 730 hours",
             "Dearer: c5.2xlarge, $1 an hour → $1.12 an hour, +12 %",
             "nothing recorded changed",
             "2 suspects were re-run: 1 confirmed, 1 refuted.",
@@ -213,6 +217,10 @@ def test_a_fallback_is_said_in_titles_and_verdicts(run_of_laptop):
             "Slower on c5.2xlarge: blur, 2 rows, +10 %",
         ),
         (
+            [build_point(key) for name in (CPU, GPU) for key in sizes(name, "blur", 2)],
+            "Slower on c5.2xlarge and g5.xlarge: blur, 2 rows on each, +10 %",
+        ),
+        (
             [build_point(build_key(name, "blur")) for name in (CPU, "m5.2xlarge", GPU)],
             "Slower on c5.2xlarge, g5.xlarge and m5.2xlarge: blur size 1000, float32, +10 %",
         ),
@@ -273,7 +281,11 @@ def test_a_title_says_since_which_version():
 @pytest.mark.parametrize(
     ("cause", "text"),
     [
-        (Cause(name="commit", before="a" * 40, after="b" * 40), "commit aaaaaaa → bbbbbbb"),
+        (
+            Cause(name="commit", before="a" * 40, after="b" * 40),
+            "commit aaaaaaa → bbbbbbb (git log aaaaaaa..bbbbbbb)",
+        ),
+        (Cause(name="commit", before="a" * 7, after="`id`"), "commit aaaaaaa → `id`"),
         (Cause(name="image", before="r/" + "i" * 50, after=None), f"image r/{'i' * 50} → none"),
         (
             Cause(name="image digest", before="sha256:" + "9" * 64, after=None, run_id="run-7"),
@@ -283,7 +295,7 @@ def test_a_title_says_since_which_version():
     ],
 )
 def test_causes_in_words(cause, text):
-    assert change_words.cause(cause) == text
+    assert change_words.differences([cause]) == [text]
 
 
 def test_a_change_has_the_trace_of_its_own_series(changes):
@@ -372,11 +384,10 @@ def test_a_rerun_of_a_change_on_several_targets_names_its_own():
 def test_an_own_job_costs_dollars_per_job():
     points = [build_point(RATE, 0.25), build_point(WHOLE, 0.1)]
     (change,) = group_changes(points, runs_of(GPU), measured=[])
-    assert change_words.cost(change)[1].endswith("per job")
-    assert "thumbnails size 64: $0.000028 → $0.000031" in change_words.cost(change)[1]
+    assert change_words.cost(change)[0] == "a job: $0.000028 → $0.000031, thumbnails size 64"
     points.append(build_point(build_own_key(CPU, size=64), 0.1))
     (change,) = group_changes(points[1:], runs_of(GPU, CPU, image_digest=NEW_IMAGE), measured=[])
-    assert change_words.cost(change)[1].startswith(f"{change.points[0].series.target}, thumbnails ")
+    assert f"1, {change.points[0].series.target}, thumbnails " in change_words.cost(change)[0]
     (alone,) = group_changes(points[:1], runs_of(GPU), measured=[])
     assert change_words.cost(alone) == ["the cost of a metric is unknown"]
 

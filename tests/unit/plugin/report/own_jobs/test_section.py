@@ -259,6 +259,17 @@ def test_a_job_that_ran_on_a_laptop_says_how_it_goes_on_to_aws():
             assert len(re.findall(r"/job\.tfvars(?!\.)", shown)) == count
 
 
+def test_the_steps_to_aws_know_the_file_and_a_full_name():
+    side = on_laptop(CPU, {64: 16.0})
+    image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/thumbnails:3"
+    there = side.target.environment.model_copy(update={"image": image})
+    side = side.model_copy(update={"target": side.target.model_copy(update={"environment": there})})
+    report = own_job_report(study(side)).model_copy(update={"jobs_file": "/my jobs/job.tfvars"})
+    for shown in (html.unescape(render_html(report)), " ".join(terminal(report, 400).split())):
+        assert "Your file has its full name already." in shown
+        assert "-var-file='/my jobs/job.tfvars'" in shown
+
+
 @pytest.fixture(scope="module")
 def with_pairs():
     jobs = [job for target in (GPU, CPU) for job in own_jobs_of(target, TIMES[target])]

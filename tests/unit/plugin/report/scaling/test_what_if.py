@@ -32,7 +32,7 @@ def test_it_is_marked_as_a_prediction_and_says_what_it_rests_on():
         assert re.search(rf"<dt>{name}</dt><dd>{figure}", page)
     check, predicted = page[page.index("Check<span") :].split("Predicted<span")
     assert re.findall(r'scope="row">(\d+)</th>', check) == ["8"]
-    assert "0.0 %" in check
+    assert "0.0\N{NO-BREAK SPACE}%" in check
     rows = re.findall(r'scope="row">(\d+)</th>', predicted)
     assert rows == ["1", "2", "4", "8", "16", "32", "64", "128", "160"]
     titles = re.findall(r"<title>([^<]*)</title>", page)
@@ -50,7 +50,7 @@ def test_a_wrong_model_says_so_and_shows_what_it_missed():
     legend = re.findall(r"<text [^>]*>([^<]*)</text>", page)
     assert "model" in legend
     assert "predicted" not in legend
-    assert re.search(r"\+2\d\d %", page)
+    assert re.search(r"\+2\d\d\s%", page)
 
 
 def test_noise_and_single_jobs_and_processes_on_cpus_are_said():

@@ -80,4 +80,4 @@ def test_a_median_speedup_leaves_out_cold_starts():
     found = [speedups("warm", [2.0, 2.0, 2.0]), speedups("cold", [9.0, float("nan"), 9.0])]
     (median,) = module.median_speedups(found)
     assert list(median.values) == [2.0, 2.0, 2.0]
-    assert median.key.parameters == "1 row"
+    assert median.key.parameters == "1 warm row"

@@ -100,13 +100,16 @@ def test_a_recovered_alert_says_what_changed_then(pages, shelf):
 
 def test_an_alert_that_more_rows_joined_says_whose_figures_it_has(pages, shelf):
     alert = shelf.alert()
-    assert "<dt>updated by</dt>" not in pages.text("/alerts")
+    text = pages.text("/alerts")
+    assert "<dt>updated by</dt>" not in text
+    assert f", as of run {alert.transitions[0].run_id}</dd>" in text
     (joined,) = merged(
         [moved(21, 0.010, 0.012, [*alert.series, series(dtype="int8")])], [alert]
     ).joined
     AlertStore(shelf.store("")).change_alert(alert.id, methodcaller("join", joined))
     text = pages.text("/alerts")
     assert f"<dt>updated by</dt>\n<dd>run {joined.run_id}, in which more rows" in text
+    assert f", as of run {joined.run_id}</dd>" in text
     assert joined.change.usd_per_month is not None
     assert "so its cost can have fallen" in text
 
