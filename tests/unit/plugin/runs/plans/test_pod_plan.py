@@ -10,7 +10,7 @@ from batchmark.core.errors import ConfigError, PlanError
 from batchmark.core.prices import load_prices
 from batchmark.runs.budget import worst_case
 from batchmark.runs.plans.pod_plan import job_manifest
-from batchmark_job import command_line, job
+from batchmark_job import command_line
 from tests.builders.clusters import IMAGE, RUN_ID, planned, published
 from tests.builders.installations import configured
 from tests.builders.leaks import NOW
@@ -99,7 +99,9 @@ def test_the_job_understands_the_command(monkeypatch, tmp_path):
         monkeypatch.setenv(one["name"], one["value"])
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "3")
     taken = []
-    monkeypatch.setattr(job, "run_job", lambda settings, _: taken.append(settings) or 0)
+    monkeypatch.setattr(
+        "batchmark_job.job.run_job", lambda settings, _: taken.append(settings) or 0
+    )
     assert command_line.main([*container["command"][3:], "--output", f"{tmp_path}/"]) == 0
     (settings,) = taken
     (point,) = settings.points
