@@ -200,7 +200,7 @@ test-regressions: terraform-there install ## 30 runs with a workload that gets s
 .PHONY: test-containers
 test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 8 minutes; FULL=yes kills each service and compares containers with processes, half an hour)
 	@echo "test-containers: about 8 minutes from nothing (half an hour with FULL=yes); without a Docker engine and without root all of it is skipped"
-	@$(PYTEST) -v -rfE --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
+	@$(PYTEST) -v -rfEs --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
 
 .PHONY: lint
 lint: terraform-there install $(CHECKOV) ## ruff, mypy, import rules, shellcheck, hadolint, terraform fmt, READMEs' tables, compose file, action, issue forms, checkov (about a minute)
