@@ -190,7 +190,7 @@ test-browser: terraform-there install ## In a real Chromium: hostile pages, the 
 	$(PYTEST) -q tests/browser tests/e2e/test_airflow_pages.py
 
 .PHONY: test-faults
-test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow and runs on several nodes: a table of what came of each; then the matrix's own mutants; `aws-check` killed with each of its faults, and with all that WITH can name (about an hour)
+test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow and runs on several nodes: a table of what came of each; then `aws-check` killed with each of its faults, and with all that WITH can name (about an hour)
 	@$(PYTEST) -q tests/faults tests/e2e/aws_check/test_killed.py tests/e2e/aws_check/test_parts.py
 
 .PHONY: test-regressions
@@ -200,7 +200,7 @@ test-regressions: terraform-there install ## 30 runs with a workload that gets s
 .PHONY: test-containers
 test-containers: terraform-there install ## Images and docker-compose.yaml on a Docker engine, yours or one of its own (about 8 minutes; FULL=yes kills each service and compares containers with processes, half an hour)
 	@echo "test-containers: about 8 minutes from nothing (half an hour with FULL=yes); without a Docker engine and without root all of it is skipped"
-	@$(PYTEST) -v -rfE --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
+	@$(PYTEST) -v -rfEs --timeout 1200 $(if $(filter yes,$(FULL)),,-m "not full_matrix") tests/containers
 
 .PHONY: lint
 lint: terraform-there install $(CHECKOV) ## ruff, mypy, import rules, shellcheck, hadolint, terraform fmt, READMEs' tables, compose file, action, issue forms, checkov (about a minute)

@@ -42,6 +42,12 @@ class SignedCalls(httpx.Auth):
         yield request
 
 
+def control_of(url: str, secret: str) -> httpx.Client:
+    """Controls a local cloud's faults, and moto's reset."""
+    auth = SignedCalls(secret)
+    return httpx.Client(base_url=url, auth=auth, trust_env=False, timeout=DEADLINE_SECONDS)
+
+
 class Cloud:
     def __init__(
         self, process: subprocess.Popen[str] | Fork, endpoint_url: str, credentials: Path
@@ -72,11 +78,7 @@ class Cloud:
         return self._clients[service]
 
     def control(self) -> httpx.Client:
-        """Controls the faults, and moto's reset."""
-        auth = SignedCalls(self.secret)
-        return httpx.Client(
-            base_url=self.endpoint_url, auth=auth, trust_env=False, timeout=DEADLINE_SECONDS
-        )
+        return control_of(self.endpoint_url, self.secret)
 
     def reset(self) -> None:
         """moto's reset of everything."""

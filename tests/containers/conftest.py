@@ -29,20 +29,6 @@ def needs_builds(item):
     return "builds" in getattr(item, "fixturenames", ())
 
 
-WHY_SKIPPED = pytest.StashKey[str]()
-
-
-def skip(config, reason):
-    config.stash[WHY_SKIPPED] = str(reason)
-    pytest.skip(str(reason))
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    if reason := config.stash.get(WHY_SKIPPED, None):
-        terminalreporter.section("containers: SKIPPED, nothing was tested", yellow=True)
-        terminalreporter.line(reason)
-
-
 @pytest.fixture(scope="session", autouse=True)
 def _builds_ahead(request):
     if any(map(needs_builds, request.session.items)):
@@ -66,7 +52,7 @@ def say(pytestconfig):
 
 
 @pytest.fixture(scope="session")
-def running_engine(pytestconfig, say):
+def running_engine(say):
     """The engine; children of the tests find it and its programs in the environment."""
     try:
         with open_engine(FOLDER, say) as engine, pytest.MonkeyPatch.context() as environment:
@@ -74,7 +60,7 @@ def running_engine(pytestconfig, say):
                 environment.setenv(name, value)
             yield engine
     except Unavailable as reason:
-        skip(pytestconfig, reason)
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="session")
@@ -85,11 +71,11 @@ def engine(running_engine):
 
 
 @pytest.fixture(scope="session")
-def base_images(pytestconfig, running_engine, say):
+def base_images(running_engine, say):
     try:
         found = bases(running_engine, FOLDER, say)
     except Unavailable as reason:
-        skip(pytestconfig, reason)
+        pytest.skip(str(reason))
     yield found
     if found.stand_ins:
         remove_images(running_engine, [found.python, found.postgres])

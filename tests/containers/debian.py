@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable
@@ -18,7 +17,7 @@ FROM_OWN_RELEASE = (
     *("iptables", "libip4tc2", "libip6tc2", "libmnl0", "libnetfilter-conntrack3"),
     *("libnfnetlink0", "libnftnl11", "libseccomp2", "libxtables12", "mmdebstrap", "runc", "tini"),
 )
-SOURCES = Path("/etc/apt")
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 class Unavailable(Exception):  # noqa: N818 (a reason to skip, not an error)
@@ -39,36 +38,19 @@ def own_release(os_release: str) -> str:
     return name
 
 
-def source_lists(release: str, wanted: str, sources: Path = SOURCES) -> dict[str, str]:
-    """The machine's source lists of its release, made to name another one; by file name."""
-    found = {}
-    files = [sources / "sources.list", *sorted((sources / "sources.list.d").glob("*"))]
-    for file in files:
-        if not file.is_file() or (file.suffix not in (".list", ".sources")):
-            continue
-        between = "\n\n" if file.suffix == ".sources" else "\n"
-        stanzas = [
-            re.sub(rf"\b{release}\b", wanted, stanza)
-            for stanza in re.split(between, file.read_text())
-            if names_suite(stanza, release)
-        ]
-        if stanzas:
-            found[f"{wanted}-{file.name}"] = between.join(stanzas) + "\n"
-    if not found:
-        raise Unavailable(f"apt knows no source of {release}: see {sources}")
-    return found
-
-
-def names_suite(stanza: str, release: str) -> bool:
-    """Whether an entry names this release or its updates, and not a third party's suite."""
-    if "\n" not in stanza and stanza.startswith("deb "):
-        words = re.sub(r"\[.*?\]", "", stanza).split()
-        suites = words[2:3]
-    else:
-        line = re.search(r"^Suites:(.*)$", stanza, re.MULTILINE)
-        suites = line.group(1).split() if line else []
+def source_list(release: str, wanted: str) -> str:
+    """Where this machine gets its own release, made to name another one."""
+    asked = ("--no-release-info", "--format=$(REPO_URI) $(RELEASE) $(COMPONENT)")
+    told = run(["apt-get", "indextargets", *asked, "Created-By: Packages"]).stdout
     known = {release, *(f"{release}-{part}" for part in ("security", "updates"))}
-    return bool(suites) and set(suites) <= known
+    found = {
+        f"deb [signed-by={KEYRING}] {uri} {suite.replace(release, wanted)} {component}\n"
+        for uri, suite, component in map(str.split, told.splitlines())
+        if suite in known
+    }
+    if not found:
+        raise Unavailable(f"apt knows no source of {release}")
+    return "".join(sorted(found))
 
 
 class Packages:
@@ -119,8 +101,7 @@ class Packages:
         for made in (self.root, self.sources, archives):
             made.mkdir(parents=True)
         for release in RELEASES:
-            for name, text in source_lists(self.release, release).items():
-                (self.sources / name).write_text(text)
+            (self.sources / f"{release}.list").write_text(source_list(self.release, release))
         self.say("downloading Docker and what it needs from Debian, about 95 MB")
         self.update()
         self._apt("download", *wanted, cwd=archives)
@@ -146,10 +127,6 @@ class Packages:
             if not fnmatch(archive.name, without):
                 run(["dpkg", "-x", str(archive), str(root)])
             archive.unlink()
-
-    def sources_of(self, release: str) -> list[str]:
-        """The files of this release's sources, as mmdebstrap takes them."""
-        return [str(file) for file in sorted(self.sources.glob(f"{release}-*"))]
 
     def _apt(self, *words: str, cwd: Path | None = None) -> None:
         state = self._state

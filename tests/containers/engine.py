@@ -16,7 +16,6 @@ from tests.containers.debian import Packages, Unavailable, run
 from tests.containers.own_engine import OwnEngine
 
 NEEDED_GB = 12
-DEFAULT_SOCKET = "unix:///var/run/docker.sock"
 
 
 @dataclass(frozen=True)
@@ -72,16 +71,17 @@ def turn(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 
 def answering_engine() -> Engine | None:
-    """The engine that DOCKER_HOST, Docker's context or the usual socket reaches, if it answers.
+    """The engine that Docker's command would use here, if it answers.
 
     Raises:
         Unavailable: it answers, but the programs to use it are not here.
     """
-    host = os.environ.get("DOCKER_HOST") or socket_of_context() or DEFAULT_SOCKET
+    endpoint = ("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
     try:
-        run(["docker", "--host", host, "version"])
+        host = run(["docker", *endpoint]).stdout.strip()
+        run(["docker", "version"])
     except (OSError, subprocess.CalledProcessError) as error:
-        if os.environ.get("DOCKER_HOST"):
+        if host := os.environ.get("DOCKER_HOST"):
             raise Unavailable(f"`docker version` gets no answer at DOCKER_HOST={host}") from error
         return None
     for words in (("buildx", "version"), ("compose", "version")):
@@ -92,16 +92,6 @@ def answering_engine() -> Engine | None:
                 f"an engine answers at {host}, but `docker {words[0]}` does not work"
             ) from error
     return Engine(host, {"DOCKER_HOST": host})
-
-
-def socket_of_context() -> str | None:
-    """That of Docker's context; None where that names none of this machine, or there is none."""
-    try:
-        told = run(["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    host = told.stdout.strip()
-    return host if host.startswith("unix://") else None
 
 
 def require_possible(folder: Path) -> None:

@@ -63,7 +63,7 @@ def bootstrapped(packages: Packages, recipe: Recipe, root: Path) -> None:
             *(str(programs / "mmdebstrap"), *options, f"--setup-hook={lists}", HEADERS),
             *('--aptopt=Acquire::Languages "none"', *map("--dpkgopt={}".format, DPKG_OPTIONS)),
             f"--include={','.join(recipe.packages)}",
-            *(recipe.release, str(root), *packages.sources_of(recipe.release)),
+            *(recipe.release, str(root), str(packages.sources / f"{recipe.release}.list")),
         ],
         env={"PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(root.parent)},
     )

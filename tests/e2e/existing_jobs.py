@@ -7,6 +7,7 @@ from laptop.session import Clock
 from laptop.stack import ROOT, STACKS, Ports, init_one_at_a_time
 from tests.e2e.programs import told_by
 from tests.e2e.stacks import JOB_DIR, VCPUS, at_once
+from tests.faults.targets import make_queue
 from tests.lean_stack import LeanStack
 from tests.stand_ins.diagnosis_answers import container
 
@@ -77,24 +78,14 @@ class Existing:
         self.own = [self.submit("theirs")]
 
     def queue(self, name, instance_type, network):
-        environment = self.batch.create_compute_environment(
-            computeEnvironmentName=f"their-{name}",
-            type="MANAGED",
-            computeResources={
-                "type": "EC2",
-                "minvCpus": 0,
-                "maxvCpus": 64,
-                "instanceTypes": [instance_type],
-                "instanceRole": "theirs",
-                **network,
-            },
-        )["computeEnvironmentArn"]
-        return self.batch.create_job_queue(
-            jobQueueName=f"their-{name}",
-            priority=1,
-            state="ENABLED",
-            computeEnvironmentOrder=[{"order": 1, "computeEnvironment": environment}],
-        )["jobQueueArn"]
+        resources = {
+            "type": "EC2",
+            "minvCpus": 0,
+            "maxvCpus": 64,
+            "instanceTypes": [instance_type],
+            "instanceRole": "theirs",
+        }
+        return make_queue(self.batch, f"their-{name}", resources | network)
 
     def side(self, name, command, vcpus=1):
         self.batch.register_job_definition(

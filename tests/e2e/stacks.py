@@ -4,13 +4,11 @@ import json
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
-
 from batchmark.aws.result_bucket import RunStore
 from laptop.session import Clock
 from laptop.stack import ROOT, TERRAFORM_DATA, Ports
 from laptop.terraform import find_provider_mirror
-from tests.clouds import DEADLINE_SECONDS, SignedCalls
+from tests.clouds import control_of
 from tests.documented import typed
 from tests.lean_stack import LeanStack
 from tests.waiting import wait_for
@@ -31,10 +29,7 @@ def open_stack(folder):
 @contextmanager
 def fault(stack, **asked):
     """A fault of the stack's local cloud, until the block ends."""
-    auth = SignedCalls(stack.aws["AWS_SECRET_ACCESS_KEY"])
-    with httpx.Client(
-        base_url=stack.endpoint, auth=auth, trust_env=False, timeout=DEADLINE_SECONDS
-    ) as control:
+    with control_of(stack.endpoint, stack.aws["AWS_SECRET_ACCESS_KEY"]) as control:
         begun = control.post("/_faults", json=asked).raise_for_status().json()
         yield
         control.delete(f"/_faults/{begun['id']}").raise_for_status()

@@ -22,7 +22,7 @@ from batchmark.core.names import RUN_TAG, slug
 from batchmark_job.result.document import ResultDocument, parse_document
 from laptop.aws import AwsClients
 from laptop.stack import ROOT, Stack
-from tests.clouds import SignedCalls
+from tests.clouds import control_of
 from tests.faults.layer import Layer
 from tests.faults.run import COLLAPSE, DAG, DAG_GUARD, DAG_LAYERED, DAG_SEND, STAND_UP, TASK, Run
 from tests.faults.targets import job_prefix
@@ -56,12 +56,7 @@ class Bench:
         self._inbox = Inbox(aws, "faults")
         self._messages: list[dict[str, Any]] = []
         self._reading = threading.Lock()
-        self._control = httpx.Client(
-            base_url=stack.endpoint,
-            auth=SignedCalls(stack.aws["AWS_SECRET_ACCESS_KEY"]),
-            trust_env=False,
-            timeout=60,
-        )
+        self._control = control_of(stack.endpoint, stack.aws["AWS_SECRET_ACCESS_KEY"])
 
     def close(self) -> None:
         self._control.close()

@@ -71,7 +71,7 @@ def replaced_document(bench: Bench) -> Run:
 
 def bad_document(kind: str, says: str) -> Fault:
     return Fault(
-        f"result document {kind.replace('_', ' ')}",
+        f"result document {kind}",
         partial(told, f"document-{kind}", document=kind),
         {"": lost_for(says)},
     )
@@ -108,12 +108,7 @@ FAULTS = (
     ),
     Fault("S3 refuses writes for 20 s", while_s3_refuses_writes, {"": Outcome()}),
     bad_document("truncated", "not a result document: invalid JSON"),
-    bad_document("other_version", "schema_version 99"),
-    bad_document("other_job", "has job_id '11111111-0000-0000-0000-000000000000'"),
     bad_document("huge", "has 190.7 MiB"),
-    bad_document("deep", "not a result document: invalid JSON"),
-    bad_document("overflowing", "violates schema 2: environment.memory_bytes"),
-    bad_document("doubled", "the row stand_in {'size': 1} float32 appears twice"),
     Fault(
         "result document replaced",
         replaced_document,

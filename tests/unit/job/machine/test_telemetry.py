@@ -183,7 +183,9 @@ def test_a_cloudwatch_that_hangs_is_given_up(use_cloudwatch, monkeypatch, capsys
     release = threading.Event()
     use_cloudwatch(before=lambda **_: release.wait())
     start(Scripted({"MemoryUsed": 1.0})).publish()
+    (hanging,) = [one for one in threading.enumerate() if one.name == "publish metrics"]
     release.set()
+    assert hanging.daemon, "the job's process would wait for it"
     assert "warning: metrics not published: timed out after 0.05 s" in capsys.readouterr().out
 
 

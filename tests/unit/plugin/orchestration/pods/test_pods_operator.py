@@ -16,9 +16,8 @@ from batchmark.runs.pod_collecting import EndedPods
 from tests.builders.clusters import RUN_ID, applied, planned, published
 from tests.builders.installations import configured
 from tests.stand_ins.bucket import MemoryBucket
-from tests.stand_ins.kubernetes_api.access import Access
 from tests.stand_ins.kubernetes_api.api import serving
-from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, reaching
+from tests.stand_ins.kubernetes_api.clients import reaching
 from tests.stand_ins.kubernetes_api.containers import Containers
 
 
@@ -69,7 +68,7 @@ def task(monkeypatch, tmp_path, bucket):
     monkeypatch.setattr(pods_operator, "load_config", configured)
 
     def task(cluster, job, *, told=None, **arguments):
-        url = servers.enter_context(serving(cluster, Access(CLUSTER, GROUPS)))
+        url = servers.enter_context(serving(cluster))
 
         def sleep(seconds):
             time.now += seconds

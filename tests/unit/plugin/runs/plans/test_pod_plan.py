@@ -10,6 +10,7 @@ from batchmark.core.errors import ConfigError, PlanError
 from batchmark.core.prices import load_prices
 from batchmark.runs.budget import worst_case
 from batchmark.runs.plans.pod_plan import job_manifest
+from batchmark_job import command_line
 from tests.builders.clusters import IMAGE, RUN_ID, planned, published
 from tests.builders.installations import configured
 from tests.builders.leaks import NOW
@@ -90,6 +91,23 @@ def test_each_pod_is_a_replica_of_the_same_container():
     assert pod["automountServiceAccountToken"] is False
     folders = [one["hostPath"]["path"] for one in pod["volumes"] if "hostPath" in one]
     assert folders == ["/var/lib/batchmark/sharing"]
+
+
+def test_the_job_understands_the_command(monkeypatch, tmp_path):
+    (container,) = manifest(planned(20)[1])["spec"]["template"]["spec"]["containers"]
+    for one in container["env"]:
+        monkeypatch.setenv(one["name"], one["value"])
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "3")
+    taken = []
+    monkeypatch.setattr(
+        "batchmark_job.job.run_job", lambda settings, _: taken.append(settings) or 0
+    )
+    assert command_line.main([*container["command"][3:], "--output", f"{tmp_path}/"]) == 0
+    (settings,) = taken
+    (point,) = settings.points
+    assert (point.sharing.form, point.named_parameters["replicas"]) == ("pods", 20)
+    assert settings.place.number == 3
+    assert str(settings.place.folder).startswith("/sharing/")
 
 
 def test_what_is_published_is_read_strictly():
