@@ -190,7 +190,7 @@ test-browser: terraform-there install ## In a real Chromium: hostile pages, the 
 	$(PYTEST) -q tests/browser tests/e2e/test_airflow_pages.py
 
 .PHONY: test-faults
-test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow and runs on several nodes: a table of what came of each; then `aws-check` killed with each of its faults, and with all that WITH can name (about an hour)
+test-faults: terraform-there install ## Every fault of jobs, users, AWS, Airflow and runs on several nodes: a table of what came of each; then the matrix's own mutants; `aws-check` killed with each of its faults, and with all that WITH can name (about an hour)
 	@$(PYTEST) -q tests/faults tests/e2e/aws_check/test_killed.py tests/e2e/aws_check/test_parts.py
 
 .PHONY: test-regressions

@@ -66,25 +66,39 @@ def dags_in(folder):
 def results(request, bench):
     """What came of every fault that this session asks for, by fault and point."""
     items = [item for item in request.session.items if item.path.parent == HERE]
-    asked = [item.callspec.params["fault"] for item in items]
+    asked = [item.callspec.params["fault"] for item in items if "results" in item.fixturenames]
     return inflict_all(bench, list({fault.name: fault for fault in asked}.values()))
 
 
 def pytest_terminal_summary(terminalreporter):
     """Print what the reports brought from whatever process ran the tests."""
-    lines = [
-        line
+    faults = Table(*COLUMNS)
+    for line in sorted(recorded(terminalreporter, "case")):
+        faults.add_row(*line[1:])
+    show(terminalreporter, "faults", faults)
+    for mutants in recorded(terminalreporter, "mutants"):
+        red = sum(is_red for *_, is_red in mutants)
+        table = Table("task", "mutant", f"{red} of {len(mutants)} red ({red / len(mutants):.0%})")
+        for task, mutant, is_red in mutants:
+            table.add_row(task, mutant, "red" if is_red else "GREEN")
+        show(terminalreporter, "mutants", table)
+
+
+def recorded(terminalreporter, name):
+    """What tests recorded by this name, passed or failed."""
+    return [
+        value
         for outcome in ("passed", "failed")
         for report in terminalreporter.stats.get(outcome, [])
-        for name, line in report.user_properties
-        if name == "case"
+        for recorded_name, value in report.user_properties
+        if recorded_name == name
     ]
-    if not lines:
+
+
+def show(terminalreporter, title, table):
+    if not table.row_count:
         return
-    table = Table(*COLUMNS)
-    for line in sorted(lines):
-        table.add_row(*line[1:])
     text = io.StringIO()
     Console(file=text, width=WIDTH).print(table)
-    terminalreporter.section("faults")
+    terminalreporter.section(title)
     terminalreporter.write(text.getvalue())

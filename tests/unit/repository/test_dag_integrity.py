@@ -23,6 +23,7 @@ from batchmark.runs.budget import refusals, worst_case
 from batchmark.runs.plans.planning import plan_jobs
 from batchmark.runs.plans.sharing_plan import plan_sharing, sharing_options
 from tests.builders.installations import configured, target
+from tests.faults.dags.broken import BROKEN, WITHOUT_MUTANT
 from tests.paths import DOCS, ROOT
 
 FILES = sorted((ROOT / "dags").glob("*.py"))
@@ -127,6 +128,12 @@ def test_people_read_names_which_the_docs_list_with_the_fields_of_the_form(dag_b
         assert not any(getattr(task, "show_return_value_in_logs", False) for task in dag.tasks)
         submits = any(task.task_type == BenchmarkJobOperator.__name__ for task in dag.tasks)
         assert submits is (dag_id in SUBMITTING), "the guard knows every DAG that submits jobs"
+
+
+def test_each_task_of_the_benchmark_has_a_mutant_or_a_reason_for_none(dag_bag):
+    mutated = {task for tasks in BROKEN.values() for task in tasks}
+    assert mutated.isdisjoint(WITHOUT_MUTANT)
+    assert set(dag_bag.dags["gpu_cpu_benchmark"].task_ids) == mutated | WITHOUT_MUTANT.keys()
 
 
 @pytest.mark.parametrize("dag_id", [*BENCHMARKS, "eks_gpu_sharing_benchmark"])
