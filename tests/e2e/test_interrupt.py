@@ -1,4 +1,4 @@
-"""Ctrl-C, at any moment of a demo, leaves no process behind."""
+"""Ctrl-C, at any moment of `make demo` or `make demo-sharing`, leaves no process behind."""
 
 import os
 import signal
