@@ -61,10 +61,13 @@ def _smallest_change(rows: Sequence[Row]) -> Iterator[str]:
     known = [row for row in rows if row.noise.smallest_detectable_change < 1]
     told = known or rows
     repeats = [min(row.gpu.jobs, row.cpu.jobs) for row in told]
-    differ = formatting.difference_text(max(row.noise.critical_change for row in told))
+    noisiest = max(told, key=lambda row: row.noise.critical_change)
+    differ = formatting.difference_text(noisiest.noise.critical_change)
+    alike = len({row.noise.critical_change for row in told}) == 1
+    which = "" if alike else f" ({words.row_label(noisiest)})"
     why = (
         f"with {words.extent(repeats, str)} {'repeat' if max(repeats) == 1 else 'repeats'}, "
-        f"identical jobs may differ by up to {differ}"
+        f"identical jobs may differ by up to {differ}{which}"
     )
     shown = [row.noise.smallest_detectable_change for row in known]
     if known:
@@ -73,13 +76,15 @@ def _smallest_change(rows: Sequence[Row]) -> Iterator[str]:
         yield f"{_span(shown)}, found in 95 of 100 cases: {why}{lack}."
     else:
         yield f"Not known: {why}."
-    more = max(MINIMUM_SAMPLES, 2 * max(repeats))
     floors = [row.noise.floor for row in told if row.noise.source != "assumed"]
+    if min(repeats) < MINIMUM_SAMPLES:  # which foretell too little of what more would show
+        if not floors:
+            yield f"Use at least {MINIMUM_SAMPLES} repeats."
+        return
+    more = 2 * max(repeats)
     would = change_detected_by(more, max(floors)) if floors else 1.0
     if would < max(shown, default=1.0):
         yield f"{more} repeats would show about {formatting.percent(would)}."
-    elif not known and min(repeats) < MINIMUM_SAMPLES:
-        yield f"Use at least {MINIMUM_SAMPLES} repeats."
     elif not known:
         yield "Use more repeats, or a quieter machine."
 
