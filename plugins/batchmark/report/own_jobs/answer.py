@@ -242,9 +242,9 @@ def _other_start(study: OwnJobStudy) -> str:
 
 def trust(studies: Sequence[OwnJobStudy]) -> str:
     """Say how far the figures can be trusted, in a sentence or two."""
-    times = [duel for study in studies for duel in study.duels if duel.metric is None]
-    duels = [duel for duel in times if not standings.barred(duel)]
-    barred = [duel.noise.critical_change for duel in times if standings.barred(duel)]
+    times = [(study, duel) for study in studies for duel in study.duels if duel.metric is None]
+    duels = [duel for _, duel in times if not standings.barred(duel)]
+    barred = [(study, duel) for study, duel in times if standings.barred(duel)]
     text = words.checks(studies)
     if duels:
         decided = sum(duel.better is not None for duel in duels)
@@ -253,5 +253,11 @@ def trust(studies: Sequence[OwnJobStudy]) -> str:
             f"{formatting.count(len(duels), 'comparison')}; of equal sides about 1 in 100 would."
         )
     if barred:
-        text += f" Identical jobs may differ by up to {formatting.difference_text(max(barred))}."
+        study, noisiest = max(barred, key=lambda one: one[1].noise.critical_change)
+        fewest = min(figure.jobs for _, figure in standings.measured(study, noisiest.place))
+        most = formatting.difference_text(noisiest.noise.critical_change)
+        text += (
+            f" With {formatting.count(fewest, 'job')} a side, identical jobs may differ by up to "
+            f"{most}."
+        )
     return text

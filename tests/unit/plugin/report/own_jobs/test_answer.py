@@ -225,7 +225,9 @@ def test_one_cpu_in_place_of_a_gpu_is_no_comparison():
     assert told.verdict == "Not comparable"
     assert told.sentence == "Both ran on the same CPU, AMD Ryzen 7 PRO 7840U."
     assert told.cautions == []
-    assert trust([found]).endswith("exit code alone. Identical jobs may differ by up to 4.0 %.")
+    assert trust([found]).endswith(
+        "alone. With 6 jobs a side, identical jobs may differ by up to 4.0 %."
+    )
     page = terminal(own_job_report(found)).lower()
     assert page.count("not comparable") == 1
     assert "verdict" not in page
