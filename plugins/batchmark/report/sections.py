@@ -222,11 +222,10 @@ def _cold_starts(starts: Iterable[ColdStart]) -> Iterator[Fact]:
     seen: dict[str, dict[str, str]] = defaultdict(dict)
     for start in starts:
         usd = f", at least {formatting.usd(start.usd)}" if start.usd is not None else ""
-        longest = max(start.steps, key=lambda step: step.seconds)
-        text = (
-            f"a job on {start.target} took {formatting.seconds(start.seconds)} to start{usd}, "
-            f"{formatting.seconds(longest.seconds)} of it for {longest.name}"
-        )
+        text = f"a job on {start.target} took {formatting.seconds(start.seconds)} to start{usd}"
+        if len(start.steps) > 1:
+            longest = max(start.steps, key=lambda step: step.seconds)
+            text += f", {formatting.seconds(longest.seconds)} of it for {longest.name}"
         seen[words.cold_start_span(start)][start.target] = text
     for span, texts in seen.items():
         text = capitalized("; ".join(texts.values()))

@@ -15,7 +15,7 @@ from batchmark.core.record import Record
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.blocks import Block, Page, Table, Text
 from batchmark.report.tables import noise_table, worst_case_table
-from batchmark.report.words import extent, row_name
+from batchmark.report.words import ON_TOP, extent, row_name
 
 
 class DiagnosisReport(Record):
@@ -102,7 +102,7 @@ def plan_page(
         "Dry run",
         f"Run {plan.run_id}: nothing was submitted. On-Demand prices in {worst.region} as of "
         f"{worst.prices_as_of}.",
-        f"{jobs} can cost {worst.most} at most{where}. {would}",
+        f"{jobs} can cost {worst.most} at most{where}. {ON_TOP} {would}",
         [worst_case_table(worst), *([Text(forecast, "summary")] if forecast else [])],
         warnings=refused,
         notices=[] if where else worst.notes,

@@ -9,12 +9,13 @@ from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
 from batchmark.report.studies import stories
 from batchmark_job.result.document import Ceiling, Conditions, MeasurementStatus
-from tests.builders.own_jobs import CPU, GPU
+from tests.builders.own_jobs import CPU, GPU, JobOn
 from tests.builders.pairs import two_jobs
 from tests.builders.reports import NOON, report_of
 from tests.builders.runs import (
     CPU_MEDIANS,
     GPU_MEDIANS,
+    LAPTOP_ENVIRONMENT,
     PRICES,
     build_full_job,
     build_lost,
@@ -123,6 +124,15 @@ def test_lost_jobs_are_named():
     found = dict(trust(report_of(build_run(lost=[build_lost("g5.xlarge", "killed")]))))
     assert found["Lost jobs"] == "1: g5.xlarge, blog: killed."
     assert found["Correctness"] == "No row was measured."
+
+
+def test_a_start_of_one_step_has_no_longest():
+    sides = [JobOn(name, environment=LAPTOP_ENVIRONMENT) for name in ("g5.xlarge", "c5.2xlarge")]
+    found = told_costs(report_of(build_run(*(side.job(64, 1, start=None) for side in sides))))
+    assert found["Cold start, from STARTING to the end of container start"] == (
+        "A job on g5.xlarge took 5.00 s to start; a job on c5.2xlarge took 5.00 s to start. All "
+        "steps are listed with its jobs."
+    )
 
 
 def test_costs_by_target_add_up_and_spot_savings_are_against_on_demand():

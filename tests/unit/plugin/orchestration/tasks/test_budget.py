@@ -249,7 +249,8 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeyp
     assert sorted(cloud.objects()) == [f"runs/{RUN_ID}/{name}" for name in (PLAN_HTML, PLAN)]
     page = unescape(cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode())
     assert (
-        "2 jobs can cost $8.08 (on Spot, then On-Demand) at most. The run would be refused." in page
+        "2 jobs can cost $8.08 (on Spot, then On-Demand) at most. Boot and idling of each "
+        "instance, 2 to 15 minutes, come on top. The run would be refused." in page
     )
     forecast = (
         f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the first run will "

@@ -12,6 +12,7 @@ from batchmark.checks.records import Check, EnvironmentCheck
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.page import page_html
 from batchmark.report.pages.table_pages import environment_page, guard_page, noise_page, plan_page
+from batchmark.report.words import ON_TOP
 from tests.builders.pairs import at_sizes
 from tests.builders.runs import build_run
 
@@ -89,7 +90,10 @@ def test_noise_is_told_as_a_range_and_is_not_known_of_two_jobs():
 
 @pytest.mark.parametrize(
     ("where", "refused", "said", "notices"),
-    [("", [], "$1.00 at most. The run would start.", 1), (" here", ["no"], "refused.", 0)],
+    [
+        ("", [], f"$1.00 at most. {ON_TOP} The run would start.", 1),
+        (" here", ["no"], "refused.", 0),
+    ],
 )
 def test_a_dry_run_says_what_would_become_of_the_run(where, refused, said, notices):
     worst = WorstCase(
