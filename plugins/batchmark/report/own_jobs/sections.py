@@ -83,10 +83,10 @@ def _on_aws(report: Report) -> Iterator[blocks.Section]:
 
 
 def _blocks(study: OwnJobStudy) -> Iterator[blocks.Block]:
-    images = words.images(study)
     about = (
         f"Suite {study.suite}",
-        f"Image: {', '.join(images)}" if images else "",
+        words.image(study),
+        words.versions(study),
         words.prices(study),
     )
     yield blocks.Text(" ".join(f"{text}." for text in about if text))

@@ -135,6 +135,27 @@ def images(study: OwnJobStudy) -> list[str]:
     return list(dict.fromkeys(one.image for one in known if one.image))
 
 
+def image(study: OwnJobStudy) -> str:
+    """Name the images, and say if their jobs are known to have run without them; may be empty."""
+    names = ", ".join(images(study))
+    known = [one for side in study.sides if (one := side.target.environment)]
+    # Off EC2, only a Docker engine tells a digest.
+    as_process = not any(one.instance_type or one.image_digest for one in known)
+    without = ", which did not run here: a process did its command" if as_process else ""
+    return f"Image: {names}{without}" if names else ""
+
+
+def versions(study: OwnJobStudy) -> str:
+    """Name the sides' versions if they differ, other than by image; otherwise empty."""
+    told = {
+        side.target.target: str(side.target.version.model_copy(update={"image_digest": None}))
+        for side in study.sides
+    }
+    if len(set(told.values())) < 2:
+        return ""
+    return "; ".join(f"{name}: {version or 'version not known'}" for name, version in told.items())
+
+
 def in_a_registry(study: OwnJobStudy) -> bool:
     """Return whether the images' names are known to begin with a registry's address."""
     found = images(study)

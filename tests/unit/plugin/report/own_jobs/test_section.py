@@ -6,10 +6,11 @@ import re
 import pytest
 
 from batchmark.core.suites import NO_DTYPE
+from batchmark.core.version import Version
 from batchmark.report.blocks import Charts, Table
 from batchmark.report.own_jobs.charts import job_charts
 from batchmark.report.own_jobs.sections import sections, tables
-from batchmark.report.own_jobs.words import bad_lines, remarks, usd_per_unit
+from batchmark.report.own_jobs.words import bad_lines, image, remarks, usd_per_unit, versions
 from batchmark_job.result.own_job import BadLine
 from tests.builders.own_job_studies import (
     CPU,
@@ -259,11 +260,25 @@ def test_a_job_that_ran_on_a_laptop_says_how_it_goes_on_to_aws():
             assert len(re.findall(r"/job\.tfvars(?!\.)", shown)) == count
 
 
+def with_image(side, name):
+    there = side.target.environment.model_copy(update={"image": name})
+    return side.model_copy(update={"target": side.target.model_copy(update={"environment": there})})
+
+
+def test_an_image_that_did_not_run_and_versions_that_differ_are_told():
+    sides = [with_image(on_laptop(name, {64: 8.0}), "thumbnails:3") for name in ("new", "baseline")]
+    assert "thumbnails:3, which did not run here: a process did its command" in image(study(*sides))
+    assert image(two_sides()) == "Image: thumbnails:3"
+    assert versions(study(*sides)) == ""
+    told = sides[0].target.model_copy(update={"version": Version(commit="3f2a91c" + "0" * 33)})
+    other = study(sides[0].model_copy(update={"target": told}), sides[1])
+    assert versions(other) == "new: commit 3f2a91c; baseline: version not known"
+    assert versions(other) in html.unescape(render_html(own_job_report(other)))
+
+
 def test_the_steps_to_aws_know_the_file_and_a_full_name():
-    side = on_laptop(CPU, {64: 16.0})
-    image = "111122223333.dkr.ecr.us-east-1.amazonaws.com/thumbnails:3"
-    there = side.target.environment.model_copy(update={"image": image})
-    side = side.model_copy(update={"target": side.target.model_copy(update={"environment": there})})
+    name = "111122223333.dkr.ecr.us-east-1.amazonaws.com/thumbnails:3"
+    side = with_image(on_laptop(CPU, {64: 16.0}), name)
     report = own_job_report(study(side)).model_copy(update={"jobs_file": "/my jobs/job.tfvars"})
     for shown in (html.unescape(render_html(report)), " ".join(terminal(report, 400).split())):
         assert "Your file has its full name already." in shown
