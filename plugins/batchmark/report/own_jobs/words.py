@@ -141,7 +141,7 @@ def image(study: OwnJobStudy) -> str:
     known = [one for side in study.sides if (one := side.target.environment)]
     # Off EC2, only a Docker engine tells a digest.
     as_process = not any(one.instance_type or one.image_digest for one in known)
-    without = ", which did not run here: a process did its command" if as_process else ""
+    without = ", which was not used here: its command ran as a process" if as_process else ""
     return f"Image: {names}{without}" if names else ""
 
 
