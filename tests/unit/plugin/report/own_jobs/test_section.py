@@ -267,7 +267,9 @@ def with_image(side, name):
 
 def test_an_image_that_did_not_run_and_versions_that_differ_are_told():
     sides = [with_image(on_laptop(name, {64: 8.0}), "thumbnails:3") for name in ("new", "baseline")]
-    assert "thumbnails:3, which was not used here: its command ran as a process" in image(study(*sides))
+    assert "thumbnails:3, which was not used here: its command ran as a process" in image(
+        study(*sides)
+    )
     assert image(two_sides()) == "Image: thumbnails:3"
     assert versions(study(*sides)) == ""
     told = sides[0].target.model_copy(update={"version": Version(commit="3f2a91c" + "0" * 33)})
