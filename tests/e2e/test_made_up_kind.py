@@ -11,7 +11,7 @@ from tests.paths import ROOT
 
 MADE_UP = ROOT / "tests" / "made_up_kind"
 KINDS = "plugins/batchmark/core/kinds.py"
-BEFORE = '        benchmark("job_comparison", "Job comparison", "own_jobs"),\n'
+BEFORE = '        benchmark(COMPARISON_DAG, "Job comparison", "own_jobs"),\n'
 RECORD = '        benchmark("steadiness_benchmark", "Steadiness benchmark", "steadiness"),\n'
 
 

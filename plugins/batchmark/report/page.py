@@ -10,7 +10,6 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from batchmark.analysis.pairs.answer import Measure
 from batchmark.core import formatting
@@ -61,7 +60,7 @@ def page_html(page: Page, beside: Mapping[str, str] = MappingProxyType({})) -> s
 
 def _unbroken(value: object) -> object:
     """Keep numbers and their % on one line; browsers copy such a space as a plain one."""
-    if isinstance(value, str) and not isinstance(value, Markup):
+    if isinstance(value, str) and not hasattr(value, "__html__"):
         return PERCENT.sub("\N{NO-BREAK SPACE}%", value)
     return value
 
