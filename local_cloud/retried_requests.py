@@ -14,7 +14,7 @@ from local_cloud.calls import caller_of
 KEPT_ANSWERS = 1_000  # judgment: far more than clients send until a retry; 66 MB at most
 LARGEST_BYTES = 65_536  # judgment: larger answers are to reads, which may simply run again
 # In AWS a retried submission runs a second job, so it does here too.
-NOT_IDEMPOTENT = ("batch",)
+NOT_IDEMPOTENT = "/v1/submitjob"
 
 
 class RetriedRequests:
@@ -23,7 +23,7 @@ class RetriedRequests:
     On a busy machine a response can get lost. Terraform's provider then retries its `Create...` or
     `Delete...` call, which would fail because the resource already exists or no longer exists.
 
-    Batch calls, failed calls and calls with a large response are simply executed again.
+    Submissions of jobs, failed calls and calls with a large response are simply executed again.
     """
 
     def __init__(self, app: WSGIApplication) -> None:
@@ -34,7 +34,7 @@ class RetriedRequests:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         call = environ.get("HTTP_AMZ_SDK_INVOCATION_ID")
         caller = caller_of(environ)
-        if not call or caller is None or caller.service in NOT_IDEMPOTENT:
+        if not call or caller is None or environ["PATH_INFO"] == NOT_IDEMPOTENT:
             return self._app(environ, start_response)
         with self._lock:
             answer = self._answers.get(call)

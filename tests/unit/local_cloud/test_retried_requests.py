@@ -22,12 +22,12 @@ class Counting:
         return Response(body, self.status, {"X-Of": body})(environ, start_response)
 
 
-def send(client, call="1", service="iam"):
-    credential = f"Credential=key/20260101/us-east-1/{service}/aws4_request"
+def send(client, call="1", path="/"):
+    credential = "Credential=key/20260101/us-east-1/iam/aws4_request"
     headers = {"Authorization": f"AWS4-HMAC-SHA256 {credential}"}
     if call is not None:
         headers["amz-sdk-invocation-id"] = call
-    return client.post("/", data="Action=CreatePolicy", headers=headers)
+    return client.post(path, data="Action=CreatePolicy", headers=headers)
 
 
 def test_a_retry_gets_the_first_answer():
@@ -38,12 +38,14 @@ def test_a_retry_gets_the_first_answer():
         again = send(client)
         assert (again.text, again.headers) == (first.text, first.headers)
     assert send(client, call="2").text == "answer 2"
+    queues = [send(client, "3", "/v1/createjobqueue").text for _ in range(2)]
+    assert queues == ["answer 3"] * 2
 
 
 @pytest.mark.parametrize(
-    ("call", "status"), [({"service": "batch"}, 200), ({"call": None}, 200), ({}, 500)]
+    ("call", "status"), [({"path": "/v1/submitjob"}, 200), ({"call": None}, 200), ({}, 500)]
 )
-def test_batch_clients_without_invocation_ids_and_errors_are_served_again(call, status):
+def test_submissions_calls_without_invocation_ids_and_errors_are_served_again(call, status):
     client = Client(RetriedRequests(Counting(status)))
     assert [send(client, **call).text for _ in range(2)] == ["answer 1", "answer 2"]
 
