@@ -144,36 +144,37 @@ def of_version(table: pa.Table, name: str, wanted: str) -> pa.Table:
 
 def runs_of(table: pa.Table) -> list[HistoryRun]:
     """Return all runs, newest first; the table must have the columns in COLUMNS and VERSION."""
-    scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
-    texts = ("run_id", "suite", "target", *VERSION)
-    flat = pa.table(
-        {name: scheduled[name].cast(pa.string()) for name in texts}
-        | {"began_at": began_at(scheduled)}
-    )
-    distinct = [(name, "distinct") for name in ("target", *VERSION)]
-    groups = flat.group_by(["run_id", "suite"]).aggregate([("began_at", "min"), *distinct])
     found = [
         HistoryRun(
             row["run_id"],
             row["suite"],
-            row["began_at_min"].replace(tzinfo=UTC),
+            at,
             tuple(sorted(row["target_distinct"], key=target_order)),
             {name: sorted(filter(None, row[f"{name}_distinct"])) for name in VERSION},
         )
-        for row in groups.to_pylist()
-        if row["began_at_min"]
+        for row, at in _begun(table, ("run_id", "suite"), ("target", *VERSION))
     ]
     return sorted(found, key=lambda run: run.at, reverse=True)
 
 
 def runs_began(table: pa.Table) -> dict[str, datetime]:
     """Return when each run's first job began, in UTC, by run id; fresh jobs don't count."""
+    return {row["run_id"]: at for row, at in _begun(table, ("run_id",))}
+
+
+def _begun(
+    table: pa.Table, by: Sequence[str], distinct: Sequence[str] = ()
+) -> Iterator[tuple[dict[str, Any], datetime]]:
+    """Yield each group of scheduled jobs, with its `distinct` values, and when its first began."""
     scheduled = table.filter(pa.array(~_is(table, "purpose", CONFIRMATION)))
-    texts = scheduled["run_id"].cast(pa.string())
-    flat = pa.table({"run_id": texts, "began_at": began_at(scheduled)})
-    rows = flat.group_by("run_id").aggregate([("began_at", "min")]).to_pylist()
-    known = {row["run_id"]: row["began_at_min"] for row in rows if row["began_at_min"]}
-    return {run_id: at.replace(tzinfo=UTC) for run_id, at in known.items()}
+    flat = pa.table(
+        {name: scheduled[name].cast(pa.string()) for name in (*by, *distinct)}
+        | {"began_at": began_at(scheduled)}
+    )
+    values = [("began_at", "min"), *((name, "distinct") for name in distinct)]
+    for row in flat.group_by(list(by)).aggregate(values).to_pylist():
+        if began := row["began_at_min"]:
+            yield row, began.replace(tzinfo=UTC)
 
 
 def began_at(table: pa.Table) -> pa.Array:

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 from batchmark.changes.alerts.records import BY_HAND, LISTED, MAY_FOLLOW, Alert, State, precision
 from batchmark.core import formatting
 from batchmark.report.changes import words as change_words
-from batchmark.report.changes.words import FIGURES
 
 
 class AlertView(NamedTuple):
@@ -50,7 +49,8 @@ def alert_views(alerts: Sequence[Alert]) -> tuple[str, str, list[AlertView]]:
 def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
     until = alert.figures_run_id or alert.transitions[0].run_id
     for name, lines in change_words.facts(alert.change):
-        yield name, [f"{line}, as of run {until}" for line in lines] if name == FIGURES else lines
+        of_run = f", as of run {until}" if name == change_words.FIGURES else ""
+        yield name, [line + of_run for line in lines]
     if alert.figures_run_id is not None:
         fell = "" if alert.change.usd_per_month is None else ", so its cost can have fallen"
         told = (
