@@ -47,8 +47,9 @@ def runs() -> list[dict[str, Any]]:
     from tests.builders.installations import published as core
     from tests.e2e.one_dag import the_dag
     from tests.stand_ins.eks_account import EksAccount
-    from tests.stand_ins.kubernetes_api.access import KEY
+    from tests.stand_ins.kubernetes_api.access import Access
     from tests.stand_ins.kubernetes_api.api import serving
+    from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, KEY
     from tests.stand_ins.measuring_pods import MeasuringPods
 
     os.environ["AWS_ACCESS_KEY_ID"] = KEY
@@ -61,7 +62,7 @@ def runs() -> list[dict[str, Any]]:
         s3.put_object(Bucket="results", Key=key, Body=text.encode())
 
     cluster = applied(MeasuringPods(put), gpus=0)
-    with serving(cluster) as url:
+    with serving(cluster, Access(CLUSTER, GROUPS)) as url:
         follow_node_group(cluster, EksAccount(url))
         cluster_api.POLL_SECONDS = pods_watch.POLL_SECONDS = 0.2
         dag = the_dag(DAG_ID)

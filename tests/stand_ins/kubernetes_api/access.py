@@ -12,20 +12,38 @@ from tests.stand_ins.kubernetes_api.errors import RefusedError
 if TYPE_CHECKING:
     from tests.stand_ins.kubernetes_api.api import Call
 
-PREFIX = "Bearer k8s-aws-v1."
-KEY = "AKIAIOSFODNN7EXAMPLE"  # the only AWS access key with an access entry
-GROUPS = ("batchmark-airflow",)
+PREFIX = "k8s-aws-v1."
 
 
-def groups_of(authorization: str | None) -> Sequence[str]:
-    """The caller's groups, by the request to STS that its token is; refuses what EKS would."""
-    token = (authorization or "").removeprefix(PREFIX)
-    url = urlsplit(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode())
-    query = {name: values[0] for name, values in parse_qs(url.query).items()}
-    is_signed = "x-k8s-aws-id" in query["X-Amz-SignedHeaders"].split(";")
-    if not is_signed or query["X-Amz-Credential"].partition("/")[0] != KEY:
-        raise RefusedError(401, "Unauthorized")
-    return GROUPS
+class Access:
+    """Lets in who has an AWS access key with an access entry, by signed requests to STS.
+
+    Args:
+        groups: Kubernetes groups by access key.
+    """
+
+    def __init__(self, cluster_name: str, groups: Mapping[str, Sequence[str]]) -> None:
+        self.cluster_name = cluster_name
+        self.groups = groups
+
+    def groups_of(self, authorization: str | None) -> Sequence[str]:
+        """The groups of the caller; refuses a token that EKS would."""
+        scheme, _, token = (authorization or "").partition(" ")
+        if scheme != "Bearer" or not token.startswith(PREFIX):
+            raise RefusedError(401, "Unauthorized")
+        text = token.removeprefix(PREFIX)
+        url = urlsplit(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode())
+        query = {name: values[0] for name, values in parse_qs(url.query).items()}
+        key = query.get("X-Amz-Credential", "").partition("/")[0]
+        is_signed = (
+            (url.hostname or "").startswith("sts.")
+            and query.get("Action") == "GetCallerIdentity"
+            and "x-k8s-aws-id" in query.get("X-Amz-SignedHeaders", "").split(";")
+            and int(query.get("X-Amz-Expires", "0")) <= 900
+        )
+        if not is_signed or key not in self.groups:
+            raise RefusedError(401, "Unauthorized")
+        return self.groups[key]
 
 
 def check(objects: Sequence[Mapping[str, Any]], groups: Sequence[str], call: Call) -> None:

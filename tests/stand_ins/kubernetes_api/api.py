@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.stand_ins.http import QuietHandler, serving_by
 from tests.stand_ins.kubernetes_api import access
+from tests.stand_ins.kubernetes_api.access import Access
 from tests.stand_ins.kubernetes_api.cluster import Cluster
 from tests.stand_ins.kubernetes_api.errors import RefusedError, not_found
 
@@ -112,7 +113,7 @@ HANDLERS: dict[tuple[str, str], Callable[[Cluster, Call], Object | Iterable[Obje
 
 
 @contextmanager
-def serving(cluster: Cluster) -> Iterator[str]:
+def serving(cluster: Cluster, let_in: Access) -> Iterator[str]:
     """The address of an API on a free port."""
     lock = Lock()
 
@@ -130,7 +131,7 @@ def serving(cluster: Cluster) -> Iterator[str]:
         do_GET = do_POST = do_PATCH = do_DELETE = respond  # noqa: N815
 
         def found(self, body: bytes) -> Object | str:
-            groups = access.groups_of(self.headers.get("Authorization"))
+            groups = let_in.groups_of(self.headers.get("Authorization"))
             call = Call(self.command, self.path, body, self.headers.get("Content-Type", ""))
             access.check(cluster.objects, groups, call)
             cluster.tick()

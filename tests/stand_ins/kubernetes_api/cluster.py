@@ -70,9 +70,17 @@ class Cluster:
         """For the job's own limit."""
         self.seconds[job] = self.seconds.get(job, 0) + seconds
 
+    def namespace_exists(self, name: str) -> bool:
+        own = any(one["metadata"]["name"] == name for one in self.of("Namespace"))
+        return own or name in {"default", "kube-system"}
+
     def create_job(self, namespace: str, job: Object) -> Object:
         check_job(job)
         name = job["metadata"]["name"]
+        if job["metadata"].get("namespace", namespace) != namespace:
+            raise RefusedError(400, "the namespace of the object is not that of the request")
+        if not self.namespace_exists(namespace):
+            raise not_found("namespaces", namespace)
         if name in self.jobs:
             raise RefusedError(409, f'jobs.batch "{name}" already exists')
         made = {**job, "status": {}}

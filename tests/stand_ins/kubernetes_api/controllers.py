@@ -169,6 +169,13 @@ def place(cluster: Cluster, pod: Object) -> None:
 
 
 def _start(cluster: Cluster, pod: Object) -> None:
+    if refusal := cluster.offer.refusal(int(amount(pod, GPU))):
+        pod["status"] |= {
+            "phase": "Failed",
+            "reason": "UnexpectedAdmissionError",
+            "message": f"Pod was rejected: {refusal}",
+        }
+        return
     name, (container,) = pod["metadata"]["name"], pod["spec"]["containers"]
     for volume in pod["spec"].get("volumes", ()):
         path = volume.get("hostPath") or {}

@@ -12,9 +12,9 @@ from batchmark.core.errors import ClusterError
 from batchmark.orchestration.pods.cluster_api import ClusterApi, kubeconfig, kubernetes_hook
 from tests.builders.clusters import applied, published
 from tests.stand_ins.eks_account import EksAccount
-from tests.stand_ins.kubernetes_api.access import KEY
+from tests.stand_ins.kubernetes_api.access import Access
 from tests.stand_ins.kubernetes_api.api import serving
-from tests.stand_ins.kubernetes_api.clients import connected, token
+from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, KEY, connected, token
 from tests.stand_ins.moto_account import moto_account
 
 
@@ -22,7 +22,7 @@ from tests.stand_ins.moto_account import moto_account
 def account(monkeypatch):
     """An account with the cluster, whose address is that of the stand-in."""
     cluster = applied()
-    with moto_account(), serving(cluster) as url:
+    with moto_account(), serving(cluster, Access(CLUSTER, GROUPS)) as url:
         EksAccount(url)
         for name, value in {
             "AWS_ACCESS_KEY_ID": KEY,

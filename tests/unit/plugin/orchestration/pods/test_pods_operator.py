@@ -16,8 +16,9 @@ from batchmark.runs.pod_collecting import EndedPods
 from tests.builders.clusters import RUN_ID, applied, planned, published
 from tests.builders.installations import configured
 from tests.stand_ins.bucket import MemoryBucket
+from tests.stand_ins.kubernetes_api.access import Access
 from tests.stand_ins.kubernetes_api.api import serving
-from tests.stand_ins.kubernetes_api.clients import reaching
+from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, reaching
 from tests.stand_ins.kubernetes_api.containers import Containers
 
 
@@ -68,7 +69,7 @@ def task(monkeypatch, tmp_path, bucket):
     monkeypatch.setattr(pods_operator, "load_config", configured)
 
     def task(cluster, job, *, told=None, **arguments):
-        url = servers.enter_context(serving(cluster))
+        url = servers.enter_context(serving(cluster, Access(CLUSTER, GROUPS)))
 
         def sleep(seconds):
             time.now += seconds
@@ -147,6 +148,23 @@ def test_a_failed_replica_is_named_with_its_log(task):
     assert "BackoffLimitExceeded" in failure
     assert "1 pod failed: exit code 3, Error" in failure
     assert failure.endswith("out of memory")
+
+
+def test_a_request_of_two_shares_is_refused_and_said(task, monkeypatch):
+    manifest = pods_operator.job_manifest
+
+    def greedy(*arguments, **named):
+        found = manifest(*arguments, **named)
+        (container,) = found["spec"]["template"]["spec"]["containers"]
+        for kind in ("requests", "limits"):
+            container["resources"][kind]["nvidia.com/gpu"] = "2"
+        return found
+
+    monkeypatch.setattr(pods_operator, "job_manifest", greedy)
+    failure = task(applied(), planned(20)[1]).fail()
+    assert "UnexpectedAdmissionError" in failure
+    assert "request for 'nvidia.com/gpu: 2' too large" in failure
+    assert "a shared GPU is requested as 1" in failure
 
 
 def without(kind):

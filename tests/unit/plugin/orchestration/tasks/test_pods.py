@@ -24,8 +24,9 @@ from tests.builders.installations import configured
 from tests.builders.runs import PRICES
 from tests.stand_ins.eks_account import EksAccount
 from tests.stand_ins.failing_calls import failing
+from tests.stand_ins.kubernetes_api.access import Access
 from tests.stand_ins.kubernetes_api.api import serving
-from tests.stand_ins.kubernetes_api.clients import reaching
+from tests.stand_ins.kubernetes_api.clients import CLUSTER, GROUPS, reaching
 from tests.stand_ins.measuring_pods import MeasuringPods
 from tests.stand_ins.moto_account import moto_account, moto_client
 from tests.stand_ins.planning import PlanningAccount, planning_context
@@ -85,7 +86,7 @@ class Account(PlanningAccount):
 def account(monkeypatch, tmp_path):
     with moto_account():
         found = Account(monkeypatch)
-        with serving(found.cluster) as url:
+        with serving(found.cluster, Access(CLUSTER, GROUPS)) as url:
             for module in (pods, pods_operator):
                 monkeypatch.setattr(module, "load_cluster", published)
             for module in (cluster_api, pods_watch, pods):
