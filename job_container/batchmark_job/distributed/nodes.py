@@ -176,6 +176,8 @@ class Nodes:
         except OSError as error:
             self._stop_others(launch)
             raise StepError(f"{self._name(0)}: {one_line(error)}") from error
+        if self._closed.is_set():  # meanwhile, when `close` found no ranks to kill
+            here.kill()
         try:
             ended = self._wait(here, launch, seconds)
             answer = here.answer()

@@ -12,7 +12,7 @@ import time
 import psutil
 import pytest
 
-from batchmark_job.distributed import lines, local_ranks
+from batchmark_job.distributed import lines, local_ranks, nodes
 from batchmark_job.distributed.follow import Follower, decline
 from batchmark_job.distributed.lines import NodeConnection
 from batchmark_job.distributed.node import Node
@@ -204,6 +204,22 @@ def test_once_it_is_closed_no_row_fails_of_that(both, followers, task, tmp_path)
     assert ended == []
     followers.join()
     assert followers.errors == {1: f"the main node ({MAIN}) gave up: it received SIGTERM"}
+
+
+def test_ranks_that_start_while_the_job_is_closed_end_too(alone, task, tmp_path, monkeypatch):
+    (tmp_path / "rank-0").write_text("hang")
+    closed = threading.Event()
+
+    def start(*arguments):
+        ranks = local_ranks.LocalRanks(*arguments)
+        alone.close("it received SIGTERM")
+        closed.set()
+        return ranks
+
+    monkeypatch.setattr(nodes, "LocalRanks", start)
+    threading.Thread(target=alone.run, args=(task, 1, 20.0), daemon=True).start()
+    assert closed.wait(10)
+    wait_for(lambda: not ranks_that_run(), "end of all ranks", 10)
 
 
 def test_a_rank_that_starts_while_the_others_are_ended_ends_too(alone, task, tmp_path, monkeypatch):
