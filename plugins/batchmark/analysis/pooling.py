@@ -165,7 +165,7 @@ class TargetJobs:
             seconds = [job.document.total_seconds for job in complete]
         else:
             seconds = [job.batch_seconds for job in complete]
-        samples = [[value] for value in seconds if value]
+        samples = [[value] for value in sorted(filter(None, seconds))]
         return Median(samples, seed=f"{self.device} {span}") if samples else None
 
 

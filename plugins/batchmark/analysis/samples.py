@@ -170,7 +170,12 @@ class RowSamples:
 
     @property
     def _rows(self) -> list[Measurement]:
-        return [row for _, row in self.measured]
+        return [row for _, row in self.by_job]
+
+    @property
+    def by_job(self) -> list[tuple[CollectedJob, Measurement]]:
+        """What was measured, by job id: figures must not depend on the order of files."""
+        return sorted(self.measured, key=lambda one: one[0].job_id)
 
     @property
     def row(self) -> Measurement:

@@ -84,6 +84,7 @@ class Median:
         *,
         seed: str,
         turns: Sequence[Sequence[Sequence[int]]] | None = None,
+        of_same_jobs: bool = False,
     ) -> None:
         """Compute the median of all samples; the bootstrap runs only once it is needed.
 
@@ -92,13 +93,17 @@ class Median:
             seed: name of the series, which seeds the bootstrap, with the samples.
             turns: number of samples in each turn, in order, by job and process; by default, a
             single process took all of a job's samples in one turn.
+            of_same_jobs: whether all medians with this seed are of the same jobs in the same order,
+            which are then drawn together.
         """
         self.samples = np.concatenate([np.asarray(job, dtype=float) for job in jobs_samples])
         if not self.samples.size:
             raise ValueError(f"{seed} has no samples")
         self.value = float(np.median(self.samples))
         self._turns = turns or [[[len(job)]] for job in jobs_samples]
-        self._seed = seed
+        self._seed = zlib.crc32(seed.encode())
+        if not of_same_jobs:  # two runs of a series must not be resampled alike
+            self._seed = zlib.crc32(self.samples.tobytes(), self._seed)
         self._draws: NDArray[np.float64] | None = None
 
     @property
@@ -114,9 +119,7 @@ class Median:
 
     def draws(self) -> NDArray[np.float64]:
         if self._draws is None:
-            # Two runs of a series must not be resampled alike.
-            seed = zlib.crc32(self.samples.tobytes(), zlib.crc32(self._seed.encode()))
-            rng = np.random.default_rng(seed)
+            rng = np.random.default_rng(self._seed)
             self._draws = _bootstrap_medians(self.samples, self._turns, rng)
         return self._draws
 

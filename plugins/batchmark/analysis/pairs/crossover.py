@@ -228,12 +228,11 @@ def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
 def _one_call(samples: RowSamples, seed: str) -> Median | None:
     """Return a single-call job's time in seconds, with one sample per job, or None if unknown.
 
-    A job's rows share its start-up time, so jobs are resampled with one seed for all of a target's
-    rows.
+    A job's rows share its start-up time, so a target's jobs are drawn together for all rows.
     """
-    seconds = [_one_call_seconds(job, row) for job, row in samples.measured]
+    seconds = [_one_call_seconds(job, row) for job, row in samples.by_job]
     known = [[value] for value in seconds if value is not None]
-    return Median(known, seed=seed) if known else None
+    return Median(known, seed=seed, of_same_jobs=True) if known else None
 
 
 def _one_call_seconds(job: CollectedJob, row: Measurement) -> float | None:

@@ -8,6 +8,7 @@ from tests.builders.pairs import CPU_ROWS, GPU_ROWS, calibration, two_jobs
 from tests.builders.runs import (
     CPU_ENVIRONMENT,
     PRICES,
+    build_full_job,
     build_job,
     build_lost,
     build_row,
@@ -35,6 +36,27 @@ def test_a_calibration_of_its_dtype_decides_what_assumed_noise_left_open():
     table = calibration("g5.xlarge").model_copy(update={"dtype": "bfloat16"})
     (pair,) = compare(build_run(*jobs), PRICES, [table]).pairs
     assert (pair.rows[0].noise.source, pair.calibrations) == ("assumed", ())
+
+
+def test_how_jobs_are_numbered_changes_no_figure():
+    """By the plan in a report, by the order of files in `batchmark compare`."""
+
+    def job(target, number, repeat):
+        rows = [
+            build_row(noisy(5.0 * size, seed=number), parameters={"size": size}) for size in (1, 2)
+        ]
+        return build_full_job(target, rows, job_id=f"{target}-{number}", repeat=repeat)
+
+    targets, numbers = ("g5.xlarge", "c5.2xlarge"), range(1, 8)
+    planned = [job(target, number, number) for target in targets for number in numbers]
+    listed = [job(target, number, 8 - number) for target in targets for number in numbers]
+    (pair,), (again,) = (compare(build_run(*jobs), PRICES).pairs for jobs in (planned, listed))
+    assert pair.crossovers
+    assert pair.crossovers == again.crossovers
+    assert pair.totals == again.totals
+    for row, other in zip(pair.rows, again.rows, strict=True):
+        ours, theirs = ((one.gpu.median_seconds, one.cpu.median_seconds) for one in (row, other))
+        assert (row.speedup, ours) == (other.speedup, theirs)
 
 
 def test_same_samples_give_the_same_comparison_whoever_the_rival():

@@ -1,5 +1,7 @@
 """Crossovers of two targets' rows, and the calls from which the GPU's start pays."""
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 
@@ -118,6 +120,21 @@ def test_one_call_at_any_size_pays_for_the_first_use_of_its_code():
     found = pair_report(gpu, rows_of(cpu), jobs=6).crossovers[0].cold_seconds
     # Start-up takes 5.2 and 2.7 s, a CPU's cold call 10 warm ones: 5.2 + 3 = 2.7 + 1e-8 * size**3.
     assert found.size == pytest.approx((5.5e8) ** (1 / 3), rel=0.02)
+
+
+def test_a_jobs_start_up_moves_its_one_call_at_all_sizes():
+    """As if each size had start-ups of its own, the interval was 1.8-fold."""
+
+    def build(target, rows, repeat):
+        marks = build_marks(START, gpu=target == "g5.xlarge")
+        late = timedelta(seconds=repeat if target == "g5.xlarge" else 0)
+        marks = marks.model_copy(update={"device_ready_at": marks.device_ready_at + late})
+        return build_full_job(target, rows, repeat=repeat, marks=marks)
+
+    cpu = {size: 1e-9 * size**3 for size in (500, 1000, 2000, 4000)}
+    gpu = rows_of(dict.fromkeys(cpu, 0.01))
+    found = pair_report(gpu, rows_of(cpu), jobs=9, build=build).crossovers[0].cold_seconds
+    assert found.high / found.low < 1.5
 
 
 def test_no_dollars_without_a_price_and_nothing_cold_without_marks():
