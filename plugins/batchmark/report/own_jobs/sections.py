@@ -121,7 +121,7 @@ def _jobs(study: OwnJobStudy, report: Report) -> blocks.Folded:
     on_ec2 = any(job.instance_type for target in targets for job in target.jobs)
     jobs = machines.job_lines(targets, report.cost.jobs, words.job_places(study))
     return blocks.Folded(
-        "Cold starts, machines, jobs",
+        "Cold starts, machines, jobs" if starts else "Machines, jobs",
         [
             blocks.ColdStarts(starts, words.names(study), on_ec2),
             machines.Machines.of(targets),

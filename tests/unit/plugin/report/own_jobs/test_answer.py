@@ -279,17 +279,21 @@ def test_two_sides_have_no_difference_where_their_jobs_would_show_one(
 
 
 def test_one_cpu_in_place_of_a_gpu_is_no_comparison():
-    found = study(on_laptop(GPU, {64: 10.0}), on_laptop(CPU, {64: 10.1}), shown=(64,))
-    (duel,) = found.duels
+    sides = [
+        on_laptop(name, {64: seconds, 256: seconds}, jobs=jobs)
+        for name, seconds, jobs in ((GPU, 10.0, 7), (CPU, 10.1, 6))
+    ]
+    found = study(*sides, shown=(64, 256))
     note = "not comparable: both ran on the same CPU, AMD Ryzen 7 PRO 7840U"
-    noise = duel.noise.model_copy(update={"note": note})
-    found = found.model_copy(update={"duels": (duel.model_copy(update={"noise": noise}),)})
+    noise = found.duels[0].noise.model_copy(update={"note": note})
+    duels = [duel.model_copy(update={"noise": noise}) for duel in found.duels]
+    found = found.model_copy(update={"duels": tuple(duels)})
     told = answer(found)
     assert told.verdict == "Not comparable"
     assert told.sentence == "Both ran on the same CPU, AMD Ryzen 7 PRO 7840U."
     assert told.cautions == []
     assert trust([found]).endswith(
-        "alone. With 6 jobs a side, identical jobs may differ by up to 4.0 %."
+        "alone. With 6 to 7 jobs a side, identical jobs may differ by up to 4.0 %."
     )
     page = terminal(own_job_report(found)).lower()
     assert page.count("not comparable") == 1
