@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from batchmark.analysis.judging.noise import SMALL_CHANGE
 from batchmark.analysis.own_jobs.records import JobFigure, OwnJobStudy, Place
 from batchmark.analysis.pairs.notes import few_whole_jobs_note
 from batchmark.analysis.pairs.pair import Pair
@@ -33,6 +34,8 @@ MEANING = (
     "Batch times your own job from its container's start to its stop: one figure per job. Waiting "
     "for an instance is reported separately and is not part of any time or price.",
     "A side is called the fastest or the cheapest only if it beats every other side beyond noise. "
+    "Two sides have no difference if their jobs would have shown one above "
+    f"{formatting.percent(SMALL_CHANGE)}. "
     "Jobs on cold instances, which were started for them, are never pooled with jobs on warm ones, "
     "which were already running.",
     "A side meets a deadline if all its jobs met it, and the upper end of its interval (if any) "
