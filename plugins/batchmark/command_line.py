@@ -119,7 +119,8 @@ def _compare(options: argparse.Namespace) -> int:
         if not options.gate:  # the gate names each missing row
             raise
         suites = []
-    comparison = Comparison(labels[0], labels[1], suites, new.target == baseline.target)
+    least = options.least_percent / 100 if options.gate else None
+    comparison = Comparison(labels[0], labels[1], suites, new.target == baseline.target, least)
     console = _Console()
     render_comparison(comparison, console)
     gate = _gate(comparison, new, baseline, options) if options.gate else None

@@ -133,10 +133,15 @@ def target_record(target, jobs=1, *, build=build_full_job, **fields):
     return found.record()
 
 
-def study(*sides, axis="size", deadline_seconds=None, name=NAME, **fields):
-    """With the duels and the best sides that follow of the intervals alone."""
+def study(*sides, axis="size", deadline_seconds=None, name=NAME, shown=(), **fields):
+    """With the duels and the best sides that follow of the intervals alone.
+
+    `shown`: at which sizes jobs would have shown a small difference.
+    """
     places = dict.fromkeys(figure.place for one in sides for figure in one.figures)
-    duels = tuple(duel for at in places for duel in _duels(sides, at))
+    duels = tuple(
+        duel for at in places for duel in _duels(sides, at, 0.05 if at.size in shown else 0.2)
+    )
     found = {
         "name": name,
         "suite": f"job-{name}",
@@ -181,18 +186,19 @@ def _figures(sides, at):
     return [(one, figure) for one, figure in found if figure.seconds]
 
 
-def _duels(sides, at):
+def _duels(sides, at, smallest):
     for (one, first), (other, second) in combinations(_figures(sides, at), 2):
         names = (one.target.target, other.target.target)
-        yield _duel(at, names, None, first.seconds, second.seconds)
+        yield _duel(at, names, None, first.seconds, second.seconds, smallest)
         for ours in first.metrics:
             for theirs in second.metrics:
                 if ours.told == theirs.told:
                     values = (theirs.value, ours.value)
-                    yield _duel(at, names, ours, *values[:: 1 if ours.higher_is_better else -1])
+                    values = values[:: 1 if ours.higher_is_better else -1]
+                    yield _duel(at, names, ours, *values, smallest)
 
 
-def _duel(at, names, told, ours, theirs):
+def _duel(at, names, told, ours, theirs, smallest):
     """Of times: the less, the better."""
     ratio = theirs.value / ours.value
     known = ours.interval and theirs.interval
@@ -207,7 +213,7 @@ def _duel(at, names, told, ours, theirs):
         gpu=quiet,
         cpu=quiet,
         floor=0.02,
-        smallest_detectable_change=0.05,
+        smallest_detectable_change=smallest if known else 9.0,
         critical_change=0.04,
         source="repeats",
         note=note,

@@ -95,7 +95,7 @@ def cold_start_of(target: TargetRecord, price: PriceBasis) -> ColdStart | None:
         return None
     on_ec2 = any(job.instance_type for job in jobs)
     timeline = _Timeline.of(jobs, target.actual_device, on_ec2=on_ec2)
-    if not timeline.steps:
+    if timeline.steps in ([], ["process start"]):  # the job ran as a bare process
         return None
     for reason, count in Counter(filter(None, why.values())).items():
         note = f"{count} of {len(target.jobs)} jobs are not included: {reason}."

@@ -26,9 +26,6 @@ from batchmark.core.run import CollectedJob, CollectedRun, LostJob
 from batchmark.core.suites import is_own_job, suite_names
 from batchmark_job.result.document import MeasurementStatus
 
-# A difference below this is "no difference" if the jobs would have found it; judgment.
-SMALL_CHANGE = 0.1
-
 Job = TypeVar("Job", CollectedJob, LostJob)
 Verdict = Literal["faster", "slower", "no difference", "not known yet", "not comparable"]
 VERDICTS: dict[int, Verdict] = {1: "faster", -1: "slower"}
@@ -220,8 +217,7 @@ def verdict(row: Row) -> Verdict:
         return VERDICTS[sign]
     if row.same_cpu:
         return "not comparable"
-    seen = row.noise.smallest_detectable_change <= SMALL_CHANGE
-    return "no difference" if seen else "not known yet"
+    return "no difference" if row.noise.shows_small_changes else "not known yet"
 
 
 def _compared(suite: str, first: PricedTarget, second: PricedTarget) -> SideBySide:

@@ -16,7 +16,7 @@ LEAST_DECADES = 0.8  # of bars in a table, so that small differences look small
 def log_axis(low: float, high: float) -> tuple[float, list[float] | None]:
     """Return where a log axis ends, which is labelled and not below `high`, and its labels."""
     decade = math.floor(math.log10(high))
-    top = min(one for step in (1, 2, 5, 10) if (one := float(f"{step}e{decade}")) >= high)
+    top = min(one for step in (1, 2, 3, 5, 7, 10) if (one := float(f"{step}e{decade}")) >= high)
     ticks = log_ticks(low, top)
     return top, ticks if ticks is None or top in ticks else [*ticks, top]
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from batchmark.report.model import Report
 
 NOT_KNOWN = "not known yet"
+NO_DIFFERENCE = "no difference"
 AGAIN = "Fix that, then run it again."  # if no answer could be drawn from the results
 AHEAD = {Measure.TIME: ("faster", "slower"), Measure.DOLLARS: ("cheaper", "dearer")}
 NOT_COMPARABLE = "not comparable"  # because both sides ran on the same CPU

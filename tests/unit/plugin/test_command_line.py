@@ -54,9 +54,11 @@ def test_versions_that_differ_are_named(tmp_path, compare):
         repeats(tmp_path / commit, seconds, version=GivenVersion(commit=commit + 33 * "0"))
         for commit, seconds in (("8ab0c11", 0.010), ("3f2a91c", 0.012))
     ]
-    _, out = compare(*sides)
+    summary = tmp_path / "summary.md"
+    _, out = compare(*sides, f"--markdown={summary}")
     assert "slower in 1 since 3f2a91c (8ab0c11 before)." in out
     assert "Differs: commit 8ab0c11 → 3f2a91c" in out
+    assert "\nDiffers: commit 8ab0c11 → 3f2a91c\n" in summary.read_text()
     _, out = compare(sides[0], repeats(tmp_path / "other", 0.012))
     assert "before)" not in out
 
@@ -249,6 +251,20 @@ def test_no_number_of_repeats_decides_less_than_one(tmp_path, count, compare):
         for repeat, median in enumerate(medians[:count]):
             stored(tmp_path / name / f"{repeat}.json", build_row([median / 1000] * 20))
     assert compare(tmp_path / "old", tmp_path / "new", "--gate")[0] == FAILED
+
+
+@pytest.mark.parametrize(
+    ("options", "percent"),
+    [([], 10), (["--gate"], 5), (["--gate", "--least-percent=7"], 7)],
+)
+def test_repeats_are_advised_for_what_the_gate_asks(tmp_path, options, percent, compare):
+    sides = [tmp_path / "old", tmp_path / "new"]
+    for side in sides:
+        for repeat, median in enumerate((9.4, 10.6, 10.0, 9.7, 10.3, 10.1)):
+            row = build_row([median / 1000] * 20)
+            stored(side / f"{repeat}.json", row, run_id=side.name, repeat=repeat + 1)
+    _, out = compare(*sides, *options)
+    assert f"repeats per side to find nearly every difference of {percent} %, or use" in out
 
 
 def test_what_is_not_known_beside_a_decided_row_is_counted(tmp_path, compare):

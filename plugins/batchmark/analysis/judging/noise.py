@@ -27,6 +27,8 @@ from batchmark_job.result.document import Device, Measurement
 from batchmark_job.result.values import Parameter
 
 FEWEST_JOBS = 2  # needed for a standard deviation
+# A difference below this is "no difference" if the jobs would have found it; judgment.
+SMALL_CHANGE = 0.1
 JOBS_A_SIDE = (1, 3, 5, 10, 20)  # for which a calibration states the smallest detectable change
 
 
@@ -61,6 +63,11 @@ class RowNoise(Record):
     note: str | None = Field(
         default=None, description="why the row is undecided, or why a calibration was not used"
     )
+
+    @property
+    def shows_small_changes(self) -> bool:
+        """Whether an undecided row means "no difference", as jobs this quiet would show one."""
+        return self.smallest_detectable_change <= SMALL_CHANGE
 
 
 class RowName(Record):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from batchmark.analysis.judging.noise import SMALL_CHANGE
 from batchmark.analysis.own_jobs.records import JobFigure, OwnJobStudy, Place
 from batchmark.analysis.pairs.notes import few_whole_jobs_note
 from batchmark.analysis.pairs.pair import Pair
@@ -14,7 +15,15 @@ from batchmark.report.blocks import Line, Story, StudyAnswer, capitalized
 from batchmark.report.model import Report
 from batchmark.report.own_jobs import sentences, standings, words
 from batchmark.report.own_jobs.standings import Win
-from batchmark.report.words import AGAIN, NOT_COMPARABLE, NOT_KNOWN, measured_target, undecided
+from batchmark.report.words import (
+    AGAIN,
+    NO_DIFFERENCE,
+    NOT_COMPARABLE,
+    NOT_KNOWN,
+    extent,
+    measured_target,
+    undecided,
+)
 
 UNKNOWN = "Not known yet"
 ALONE = "Nothing to compare"
@@ -25,6 +34,8 @@ MEANING = (
     "Batch times your own job from its container's start to its stop: one figure per job. Waiting "
     "for an instance is reported separately and is not part of any time or price.",
     "A side is called the fastest or the cheapest only if it beats every other side beyond noise. "
+    "Two sides have no difference if their jobs would have shown one above "
+    f"{formatting.percent(SMALL_CHANGE)}. "
     "Jobs on cold instances, which were started for them, are never pooled with jobs on warm ones, "
     "which were already running.",
     "A side meets a deadline if all its jobs met it, and the upper end of its interval (if any) "
@@ -102,18 +113,26 @@ def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
 def _verdict(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -> str:
     """Name the fastest and cheapest sides, or say what the answer depends on."""
     names = words.names(study)
-    known = [list(dict.fromkeys(win.winner for win in of if win.winner)) for of in (time, dollars)]
-    if not any(known):
+    found = [
+        {sentences.called(win, names) for win in wins} - {NOT_KNOWN} for wins in (time, dollars)
+    ]
+    leading = [of - {NO_DIFFERENCE} or of for of in found]
+    if not any(leading):
         return UNKNOWN
-    if max(map(len, known)) > 1:
+    if max(map(len, leading)) > 1:
         return f"It depends on the {study.axis}"
-    by_time_alone, by_usd = (names[of[0]] if of else None for of in known)
+    by_time, by_usd = (next(iter(of), "") for of in leading)
     open_still = not all(sentences.everywhere(study, of) for of in (time, dollars) if of)
-    if by_time_alone == by_usd:
-        return f"{by_time_alone}, where that is known" if open_still else str(by_time_alone)
-    parts = [f"{by_time_alone} in time"] if by_time_alone else []
-    parts += [f"{by_usd} in dollars"] if by_usd else []
-    return f"{', '.join(parts)}{' where that is known' if open_still else ''}"
+    where = "where that is known" if open_still else ""
+    if max(map(len, found)) > 1:
+        where = f"where they {'are known to ' if open_still else ''}differ"
+    if by_time == by_usd or (by_time == NO_DIFFERENCE and not dollars):
+        told = ", ".join(filter(None, (by_time, where)))
+    else:
+        sides = ((by_time, "in time"), (by_usd, "in dollars"))
+        told = ", ".join(f"{side} {measure}" for side, measure in sides if side)
+        told = f"{told} {where}".rstrip()
+    return capitalized(told) if told.startswith(NO_DIFFERENCE) else told
 
 
 def _alone(study: OwnJobStudy, found: Sequence[Place]) -> str:
@@ -154,9 +173,9 @@ def _cautions(study: OwnJobStudy, time: Sequence[Win], dollars: Sequence[Win]) -
             f"The command took less than {SHORT_SECONDS:g} s{where}: on AWS, "
             "jobs this short mostly measure the container's start. Give each more work."
         )
-    undecided = [win for win in (*time, *dollars) if not win.winner]
-    if undecided and not _why_barred(study, undecided):
-        yield _why_undecided(study, undecided)
+    unknown = [win for win in (*time, *dollars) if not win.decided]
+    if unknown and not _why_barred(study, unknown):
+        yield _why_undecided(study, unknown)
     if dollars and (otherwise := words.bought_otherwise(study)):
         yield otherwise
     yield from dict.fromkeys(
@@ -202,16 +221,17 @@ def _of_metrics(study: OwnJobStudy) -> str:
     texts = []
     for told, metric in words.metric_names(study).items():
         wins = list(standings.by_metric(study, found, told))
-        known = [win for win in wins if win.winner]
         if not wins or _why_barred(study, wins):
             continue
-        if not known:
+        if not any(win.decided for win in wins):
             texts.append(f"{metric}: {NOT_KNOWN}, more repeats would tell")
             continue
-        winners = {win.place.size: names[win.winner] if win.winner else None for win in wins}
+        known = [win for win in wins if win.winner]
+        winners = {win.place.size: sentences.called(win, names) for win in wins}
         alone = len({*winners.values()}) == 1 and sentences.everywhere(study, wins)
-        who = names[known[0].leader] if alone else sentences.spread(study, winners)
-        texts.append(f"{metric}: best on {who} ({sentences.ratios(known)} the next)")
+        who = next(iter(winners.values())) if alone else sentences.spread(study, winners)
+        best = f"best on {who} ({sentences.ratios(known)} the next)" if known else who
+        texts.append(f"{metric}: {best}")
     left = len(texts) - MOST_METRICS
     more = f" and {formatting.count(left, 'more metric')}" if left > 0 else ""
     return f"{'; '.join(texts[:MOST_METRICS])}{more}." if texts else ""
@@ -234,8 +254,7 @@ def _other_start(study: OwnJobStudy) -> str:
             else "No two sides can be compared"
         )
         ran = f"{formatting.count(jobs, 'job')} ran {where} (compared separately from the others)"
-        open_still = any(not win.winner for win in wins)
-        more = " Each run adds to their trend." if open_still else ""
+        more = "" if all(win.decided for win in wins) else " Each run adds to their trend."
         texts.append(f"{ran}. {text}.{more}")
     return " ".join(texts)
 
@@ -253,11 +272,14 @@ def trust(studies: Sequence[OwnJobStudy]) -> str:
             f"{formatting.count(len(duels), 'comparison')}; of equal sides about 1 in 100 would."
         )
     if barred:
-        study, noisiest = max(barred, key=lambda one: one[1].noise.critical_change)
-        fewest = min(figure.jobs for _, figure in standings.measured(study, noisiest.place))
-        most = formatting.difference_text(noisiest.noise.critical_change)
+        jobs = [
+            figure.jobs
+            for study, duel in barred
+            for _, figure in standings.measured(study, duel.place)
+        ]
+        most = formatting.difference_text(max(duel.noise.critical_change for _, duel in barred))
         text += (
-            f" With {formatting.count(fewest, 'job')} a side, identical jobs may differ by up to "
-            f"{most}."
+            f" With {extent(jobs, str)} {'job' if max(jobs) == 1 else 'jobs'} a side, identical "
+            f"jobs may differ by up to {most}."
         )
     return text

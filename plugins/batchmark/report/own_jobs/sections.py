@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from batchmark.analysis.own_jobs.records import (
     DeadlineStep,
+    JobFigure,
     JobSide,
     MetricFigure,
     OwnJobStudy,
@@ -24,7 +25,13 @@ from batchmark.report.own_jobs import standings, words
 from batchmark.report.own_jobs.charts import job_charts
 from batchmark.report.own_jobs.sentences import step_names
 from batchmark.report.own_jobs.standings import Win
-from batchmark.report.words import NOT_COMPARABLE, NOT_KNOWN, measured_target, outside_ec2
+from batchmark.report.words import (
+    NO_DIFFERENCE,
+    NOT_COMPARABLE,
+    NOT_KNOWN,
+    measured_target,
+    outside_ec2,
+)
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 
 T = TypeVar("T")
@@ -114,7 +121,7 @@ def _jobs(study: OwnJobStudy, report: Report) -> blocks.Folded:
     on_ec2 = any(job.instance_type for target in targets for job in target.jobs)
     jobs = machines.job_lines(targets, report.cost.jobs, words.job_places(study))
     return blocks.Folded(
-        "Cold starts, machines, jobs",
+        "Cold starts, machines, jobs" if starts else "Machines, jobs",
         [
             blocks.ColdStarts(starts, words.names(study), on_ec2),
             machines.Machines.of(targets),
@@ -142,19 +149,24 @@ def _sides(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
         _title("Time and price" if priced else "Time", own),
         f"Medians over the jobs{intervals}: from a container's start to its stop, with separate "
         f"columns for waiting and the command alone.{few if words.lacks_intervals(study) else ''}",
-        [found for place in own for found in standings.measured(study, place)],
+        [
+            _Timed(side, figure, win)
+            for place in own
+            for win in [next(standings.by_time(study, [place]), None)]
+            for side, figure in standings.measured(study, place)
+        ],
         {
-            AXIS: lambda row: _at(study, row[1].place),
-            "Target": lambda row: measured_target(row[0].target),
-            "Time": lambda row: ComparedFigure(row[1].seconds, formatting.time, row[1].place),
-            OVER_FASTEST: lambda row: _over_fastest(study, row[0], row[1].place),
-            "A job": lambda row: ComparedFigure(
-                row[1].usd_per_job, formatting.usd_figure, row[1].place
+            AXIS: lambda row: _at(study, row.figure.place),
+            "Target": lambda row: measured_target(row.side.target),
+            "Time": lambda row: row.compared(row.figure.seconds, formatting.time),
+            OVER_FASTEST: lambda row: row.compared(
+                _lead(study, row.win, row.side), formatting.factor
             ),
-            VERDICT: lambda row: _verdict(study, row[0], row[1].place),
-            "Command alone": lambda row: _seconds(row[1].command_seconds),
-            "Waiting": lambda row: _seconds(row[1].waiting_seconds),
-            "Jobs": lambda row: row[1].jobs,
+            "A job": lambda row: row.compared(row.figure.usd_per_job, formatting.usd_figure),
+            VERDICT: lambda row: row.win and _verdict(study, row.win, row.side),
+            "Command alone": lambda row: _seconds(row.figure.command_seconds),
+            "Waiting": lambda row: _seconds(row.figure.waiting_seconds),
+            "Jobs": lambda row: row.figure.jobs,
         },
     )
 
@@ -190,36 +202,44 @@ def _table(
     )
 
 
-def _fastest(study: OwnJobStudy, place: Place) -> str:
-    """Return the side known to be fastest or, failing that, the one with the shortest time."""
-    best = standings.best_at(study, place)
-    return (best and best.fastest) or standings.ranked(study, place)[0]
+def _verdict(study: OwnJobStudy, win: Win, side: JobSide) -> str:
+    """Return the verdict on a side, by time and by dollars."""
+    usd = next(standings.by_dollars(study, [win.place]), None)
+    wins = {"fastest": win, "cheapest": usd}
+    won = [word for word, of in wins.items() if of and of.winner == side.target.target]
+    told = ", ".join(won) or _against(study, win, side, "slower")
+    return f"{told} in time" if told == NO_DIFFERENCE and usd and not usd.alike else told
 
 
-def _over_fastest(study: OwnJobStudy, side: JobSide, place: Place) -> ComparedFigure | None:
-    duel = standings.duel_of(study, place, _fastest(study, place), side.target.target)
-    return ComparedFigure(duel.ratio, formatting.factor, place) if duel else None
-
-
-def _verdict(study: OwnJobStudy, side: JobSide, place: Place) -> str:
-    """Return the verdict on a side at a place, by time and by dollars."""
-    name, best = side.target.target, standings.best_at(study, place)
-    names = standings.ranked(study, place)
-    if best is None or len(names) == 1:
-        return "-"
-    words_of = [
-        word
-        for word, winner in (("fastest", best.fastest), ("cheapest", best.cheapest))
-        if winner == name
-    ]
-    if words_of:
-        return ", ".join(words_of)
-    leader = _fastest(study, place)
-    rival = leader if name != leader else next(other for other in names if other != leader)
-    duel = standings.duel_of(study, place, rival, name)
+def _against(study: OwnJobStudy, win: Win, side: JobSide, behind: str) -> str:
+    """Return the verdict on a side that didn't win: `behind`, or why it isn't known to be."""
+    target = side.target.target
+    rival = win.next if win.leader == target else win.leader
+    duel = standings.duel_of(study, win.place, rival, target, win.metric)
     if duel and standings.barred(duel):
         return NOT_COMPARABLE
-    return "slower" if duel and duel.better == rival else NOT_KNOWN
+    if win.alike:
+        return NO_DIFFERENCE
+    return behind if duel and duel.better == rival else NOT_KNOWN
+
+
+def _lead(study: OwnJobStudy, win: Win | None, side: JobSide) -> Estimate | None:
+    """Return how many times better the leader is; None for the leader itself."""
+    if win is None:
+        return None
+    duel = standings.duel_of(study, win.place, win.leader, side.target.target, win.metric)
+    return duel.ratio if duel else None
+
+
+class _Timed(NamedTuple):
+    """A side's figures at a place, and the fastest side at that place."""
+
+    side: JobSide
+    figure: JobFigure
+    win: Win | None
+
+    def compared(self, estimate: Estimate | None, form: Form) -> ComparedFigure:
+        return ComparedFigure(estimate, form, self.figure.place)
 
 
 class _Metric(NamedTuple):
@@ -259,10 +279,8 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
                 row.metric.value,
                 lambda value, others: formatting.value(value, row.metric.unit, others),
             ),
-            OVER_BEST: lambda row: _over_best(study, row),
-            VERDICT: lambda row: (
-                _metric_verdict(study, row.win, row.side.target.target) if row.win else None
-            ),
+            OVER_BEST: lambda row: row.compared(_lead(study, row.win, row.side), formatting.factor),
+            VERDICT: lambda row: row.win and _metric_verdict(study, row.win, row.side),
             "Dollars": lambda row: row.compared(
                 row.metric.usd_per_unit,
                 lambda usd, others: words.usd_per_unit(
@@ -277,22 +295,9 @@ def _metrics(study: OwnJobStudy, own: Sequence[Place]) -> Table | None:
     )
 
 
-def _over_best(study: OwnJobStudy, row: _Metric) -> ComparedFigure | None:
-    if row.win is None:
-        return None
-    target, told = row.side.target.target, row.metric.told
-    duel = standings.duel_of(study, row.place, row.win.leader, target, told)
-    return row.compared(duel.ratio, formatting.factor) if duel else None
-
-
-def _metric_verdict(study: OwnJobStudy, win: Win, target: str) -> str:
-    if win.winner == target:
-        return "best"
-    rival = win.next if win.leader == target else win.leader
-    duel = standings.duel_of(study, win.place, rival, target, win.metric)
-    if duel and standings.barred(duel):
-        return NOT_COMPARABLE
-    return "worse" if duel and duel.better == rival else NOT_KNOWN
+def _metric_verdict(study: OwnJobStudy, win: Win, side: JobSide) -> str:
+    won = win.winner == side.target.target
+    return "best" if won else _against(study, win, side, "worse")
 
 
 def _least_usd(study: OwnJobStudy, told: ToldMetric) -> float:

@@ -12,7 +12,7 @@ from batchmark.core.own_jobs import JobSize
 from batchmark.report.blocks import grouped
 from batchmark.report.own_jobs import words
 from batchmark.report.own_jobs.standings import Win, best_at, measured, priced_at
-from batchmark.report.words import NOT_KNOWN, extent, measured_target
+from batchmark.report.words import NO_DIFFERENCE, NOT_KNOWN, extent, measured_target
 from batchmark_job.result.own_job import START
 
 MOST_SIZES = 6  # named in a sentence
@@ -37,13 +37,15 @@ def _winners(study: OwnJobStudy, wins: Sequence[Win], what: str, crossing: float
     names = words.names(study)
     unpriced = what == CHEAPEST and _unpriced(study, [win.place for win in wins])
     title = f"{what} of those with a price" if unpriced else what
-    known = [win for win in wins if win.winner]
-    if not known:
+    if not any(win.decided for win in wins):
         return f"{title}: {NOT_KNOWN}{_guess(wins, names)}"
-    winners = {win.place.size: names[win.winner] if win.winner else None for win in wins}
+    known = [win for win in wins if win.winner]
+    winners = {win.place.size: called(win, names) for win in wins}
     if len(set(winners.values())) == 1:
         every = f" at every {study.axis}" if len(wins) > 1 else ""
         where = every if everywhere(study, wins) else f" at {at(study, [*winners])}"
+        if not known:
+            return f"{title}: {NO_DIFFERENCE}{where}"
         rivals = {win.next for win in known}
         rival = names[rivals.pop()] if len(rivals) == 1 else "the next"
         by = f"{ratios(known)} {BETTER[what]} than {rival}"
@@ -59,14 +61,21 @@ def _winners(study: OwnJobStudy, wins: Sequence[Win], what: str, crossing: float
     return f"{title}: {spread(study, winners, notes, crossing)}{costs}"
 
 
+def called(win: Win, names: Mapping[str, str]) -> str:
+    """Name the winner, or say that there is none."""
+    if win.winner:
+        return names[win.winner]
+    return NO_DIFFERENCE if win.alike else NOT_KNOWN
+
+
 def _unpriced(study: OwnJobStudy, of: Sequence[Place]) -> bool:
     """Return whether any measured side lacks a price."""
     return any(best.unpriced for place in of if (best := best_at(study, place)))
 
 
 def everywhere(study: OwnJobStudy, wins: Sequence[Win]) -> bool:
-    """Return whether a winner is known at every size of the study."""
-    return {win.place.size for win in wins if win.winner} == set(words.sizes(study))
+    """Return whether the result is known at every size of the study."""
+    return {win.place.size for win in wins if win.decided} == set(words.sizes(study))
 
 
 def at(study: OwnJobStudy, sizes: Sequence[JobSize | None]) -> str:
@@ -77,20 +86,20 @@ def at(study: OwnJobStudy, sizes: Sequence[JobSize | None]) -> str:
 
 def spread(
     study: OwnJobStudy,
-    winners: Mapping[JobSize | None, str | None],
+    winners: Mapping[JobSize | None, str],
     notes: Mapping[str, str] | None = None,
     crossing: float | None = None,
 ) -> str:
     """List winners by size, such as "a up to size 64, b from size 256".
 
     Args:
-        winners: the winner's name by size; None if unknown.
+        winners: what `called` returns, by size.
         notes: text to append to each winner's sizes, by name.
         crossing: the size at which the second of two winners takes over, if known.
     """
     ordered = sorted(winners, key=lambda size: size or 0.0)
     of = grouped((winners[size], size) for size in ordered)
-    unknown = of.pop(None, [])
+    without = [(word, of.pop(word)) for word in (NO_DIFFERENCE, NOT_KNOWN) if word in of]
     if _in_turn(words.sizes(study), [*of.values()]):
         (_, low), *middle, (_, high) = of.items()
         places = [f"up to {at(study, low[-1:])}"]
@@ -104,11 +113,10 @@ def spread(
     else:
         places = [f"at {where}" if (where := at(study, sizes)) else "" for sizes in of.values()]
     parts = [
-        " ".join(filter(None, (str(name), place))) + (notes or {}).get(str(name), "")
+        " ".join(filter(None, (name, place))) + (notes or {}).get(name, "")
         for name, place in zip(of, places, strict=True)
     ]
-    if unknown:
-        parts.append(f"{NOT_KNOWN} at {at(study, unknown)}")
+    parts += [f"{word} at {at(study, sizes)}" for word, sizes in without]
     return ", ".join(parts)
 
 

@@ -15,12 +15,17 @@ class Win(NamedTuple):
     """The leading side at a place (a size and kind of start), and its lead over the next best."""
 
     place: Place
-    winner: str | None  # None if unknown
+    winner: str | None  # None if unknown, or if there is no difference
     leader: str  # the winner, else the best by the figures alone
     next: str
     ratio: Estimate  # of the next's amount to the leader's: above 1 the leader is ahead
+    alike: bool  # whether these are the only two sides, and their jobs would show a difference
     usd_per_job: Estimate | None = None  # of the leader, if that is what counts
     metric: ToldMetric | None = None
+
+    @property
+    def decided(self) -> bool:
+        return self.alike or self.winner is not None
 
 
 def measured(study: OwnJobStudy, place: Place) -> list[tuple[JobSide, JobFigure]]:
@@ -108,8 +113,9 @@ def by_dollars(study: OwnJobStudy, of: Iterable[Place]) -> Iterator[Win]:
         if win := _win(study, place, [*sides], best.cheapest if best else None):
             usd, hourly = sides[win.leader]
             # Prices are exact, so dollars compare as times do.
-            ratio = win.ratio.scaled(sides[win.next][1] / hourly)
-            yield win._replace(ratio=ratio, usd_per_job=usd)
+            factor = sides[win.next][1] / hourly
+            ratio, alike = win.ratio.scaled(factor), win.alike and factor == 1
+            yield win._replace(ratio=ratio, alike=alike, usd_per_job=usd)
 
 
 def by_metric(study: OwnJobStudy, of: Iterable[Place], metric: ToldMetric) -> Iterator[Win]:
@@ -157,4 +163,6 @@ def _win(
     duel = duel_of(study, place, leader, second, metric)
     if duel is None:
         return None
-    return Win(place, winner, leader, second, duel.ratio, metric=metric)
+    of_two = len(measured(study, place)) == 2 and not (winner or barred(duel))
+    alike = of_two and duel.noise.shows_small_changes
+    return Win(place, winner, leader, second, duel.ratio, alike, metric=metric)

@@ -76,6 +76,7 @@ class Comparison:
     second: str
     suites: list[SideBySide]
     follows: bool = True  # whether the first is a later measurement of the second's target
+    least_change: float | None = None  # relative; the gate's, which more repeats are to find
 
     @property
     def rows(self) -> list[Row]:
@@ -188,9 +189,9 @@ class Comparison:
     def _more_repeats(self) -> str:
         """Say which difference more repeats would find, and how many that takes."""
         floor = max(row.noise.floor for row in self.not_known_yet)
-        for change in FINDABLE:
+        for change in (self.least_change,) if self.least_change else FINDABLE:
             needed = repeats_to_detect(change, floor)
-            found = f"to find nearly every difference of {formatting.percent(change)}"
+            found = f"to find nearly every difference of {100 * change:g} %"
             if needed > MANY_REPEATS:
                 return (
                     f"{self._less_noise}: {found} here takes over {MANY_REPEATS} repeats per side"
@@ -276,6 +277,13 @@ class Comparison:
                     found[name] = (name.replace("_", " "), *values)
         return list(found.values())
 
+    @property
+    def difference_lines(self) -> list[str]:
+        return [
+            f"Differs: {name} {second} \N{RIGHTWARDS ARROW} {first}"
+            for name, first, second in self.differences
+        ]
+
     def views(self) -> Iterator[tuple[SideBySide, list[RowView]]]:
         for one in self.suites:
             yield one, [RowView.of(row) for row in one.rows]
@@ -298,7 +306,7 @@ class Comparison:
         )
 
     def as_markdown(self, first: Sequence[str] = ()) -> str:
-        """Return Markdown for a pull request: `first` (line 1 in bold), answer, table, remarks."""
+        """Return Markdown for a pull request: `first` (line 1 in bold), answer, table, notes."""
         lines: list[str] = []
         for line in first:
             lines += [markdown(line) if lines else f"**{markdown(line)}**", ""]
@@ -315,7 +323,8 @@ class Comparison:
                 ratio = formatting.factor(view.row.speedup)
                 cells = (view.name, view.first, view.second, ratio, view.word)
                 lines.append(f"| {' | '.join(markdown(str(one)) for one in cells)} |")
-        lines += ["", *map(markdown, (*self.remarks, self.ratio_meaning))]
+        notes = (*self.remarks, *self.difference_lines, self.ratio_meaning)
+        lines += ["", *map(markdown, notes)]
         return "\n".join(lines) + "\n"
 
 

@@ -162,10 +162,8 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
         console.print(table)
         for uncompared in one.uncompared:
             print_text(console, f"Not compared: {words.row_label(uncompared)}: {uncompared.reason}")
-    for remark in comparison.remarks:
-        print_text(console, remark)
-    for name, first, second in comparison.differences:
-        print_text(console, f"Differs: {name} {second} \N{RIGHTWARDS ARROW} {first}")
+    for line in (*comparison.remarks, *comparison.difference_lines):
+        print_text(console, line)
 
 
 def _verdict(row: Row) -> Iterator[str]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from batchmark.analysis.cold_start import NO_INSTANCE
+from batchmark_job.result.document import Marks
 from tests.builders.pairs import pair_of
 from tests.builders.runs import (
     LAPTOP_ENVIRONMENT,
@@ -90,8 +91,12 @@ def test_outside_ec2_nothing_boots_or_bills_and_the_wait_is_left_out():
 
 @pytest.mark.parametrize(
     "job",
-    [told(job_attempt=2), build_job("g5.xlarge", ROWS, environment=LAPTOP_ENVIRONMENT)],
-    ids=["no first attempt", "first version outside EC2"],
+    [
+        told(job_attempt=2),
+        build_job("g5.xlarge", ROWS, environment=LAPTOP_ENVIRONMENT),
+        told(**ON_LAPTOP, starting_at=None, marks=Marks(process_started_at=BEGUN)),
+    ],
+    ids=["no first attempt", "first version outside EC2", "a bare process"],
 )
 def test_a_target_of_which_no_step_is_known_has_no_cold_start(job):
     assert [one.target for one in pair_of(job, CPU_JOB).cold_starts] == ["c5.2xlarge"]

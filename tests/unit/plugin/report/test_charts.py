@@ -9,7 +9,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.core import formatting
 from batchmark.core.intervals import Estimate, Interval
 from batchmark.report.charts import draw
-from batchmark.report.log_axis import log_ticks
+from batchmark.report.log_axis import log_axis, log_ticks
 from batchmark.report.size_charts import MOST_CHARTS, Point, SizeChart, size_charts
 from tests.builders.pairs import at_sizes
 from tests.builders.reports import render_html
@@ -62,6 +62,12 @@ def test_decades_are_the_first_labels_of_a_logarithmic_axis(low, high, ticks):
     assert log_ticks(low, high) == ticks
 
 
+@pytest.mark.parametrize(("high", "top"), [(2.06, 3), (0.9, 1), (3.1, 5), (60, 70), (71, 100)])
+def test_an_axis_ends_close_above_its_highest_figure(high, top):
+    end, ticks = log_axis(high / 6, high)
+    assert (end, ticks[-1]) == (top, top)
+
+
 def test_the_decades_stand_among_a_charts_labels():
     estimates = {size: point(seconds) for size, seconds in ((64, 6e-4), (128, 5e-3), (256, 2.2e-2))}
     shown = texts(draw(SizeChart("matmul", "size", {GPU: estimates})))
@@ -71,7 +77,7 @@ def test_the_decades_stand_among_a_charts_labels():
         "5 ms",
         "10 ms",
         "20 ms",
-        "50 ms",  # at or above the highest figure
+        "30 ms",  # at or above the highest figure
     ]
 
 

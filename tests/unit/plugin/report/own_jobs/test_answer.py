@@ -213,20 +213,87 @@ def test_too_few_jobs_or_noise_leave_it_not_known_and_say_how_many_or_how_much()
         "Where the result is not known yet, identical jobs may differ by up to 4.0 %: more "
         "repeats would help."
     ]
+    found = answer(study(*sides_at_64(10.0, 10.1), shown=(64,)))
+    assert found.verdict == "No difference in time, c5.2xlarge in dollars"
+    assert found.cautions == []
+
+
+def versions(new, baseline, **fields):
+    """A study of two versions on one instance type, by size 1, 2 and so on, and by a metric."""
+
+    def version(name, times):
+        of = dict(enumerate(times, 1))
+        found = side(CPU, of, metrics={n: [throughput(1 / of[n])] for n in of})
+        return found.model_copy(update={"target": found.target.model_copy(update={"target": name})})
+
+    return study(version("new", new), version("baseline", baseline), **fields)
+
+
+@pytest.mark.parametrize(
+    ("new", "shown", "verdict", "told", "cautions"),
+    [
+        ([9.9, 9.9], (1, 2), "No difference", "no difference at every size", 0),
+        ([9.9], (1,), "No difference", "no difference", 0),
+        (
+            [9.9, 9.9],
+            (1,),
+            "No difference, where that is known",
+            "no difference at size 1, not known yet at size 2",
+            1,
+        ),
+        (
+            [9.9, 20.0],
+            (1,),
+            "baseline, where they differ",
+            "baseline at size 2 (by 2.0× [1.9, 2.1]), no difference at size 1",
+            0,
+        ),
+        (
+            [9.9, 9.9, 20.0],
+            (1,),
+            "baseline, where they are known to differ",
+            "baseline at size 3 (by 2.0× [1.9, 2.1]), no difference at size 1, not known yet at "
+            "size 2",
+            1,
+        ),
+    ],
+)
+def test_two_sides_have_no_difference_where_their_jobs_would_show_one(
+    new, shown, verdict, told, cautions
+):
+    baseline = [10.0] * len(new)
+    found = versions(new, baseline, shown=shown)
+    by_time = answer(found)
+    assert (by_time.verdict, by_time.sentence) == (verdict, f"Fastest: {told}.")
+    assert by_time.more[0].startswith(f"Cheapest: {told.partition(' (')[0]}")
+    assert len(by_time.cautions) == cautions
+    by_metric = lines(own_job_report(found))[METRICS]
+    best = "best on " * (20.0 in new)
+    words = told.replace(" at every size", "").replace(" (by 2.0× [1.9, 2.1])", "")
+    assert by_metric.removesuffix(" (2.0× [1.9, 2.1] the next).").rstrip(".") == (
+        f"throughput: {best}{words}"
+    )
+    # Three sides are no two.
+    other = side("c6i.2xlarge", dict(enumerate(baseline, 1)))
+    assert "no difference" not in answer(study(*found.sides, other, shown=shown)).text()
 
 
 def test_one_cpu_in_place_of_a_gpu_is_no_comparison():
-    found = study(on_laptop(GPU, {64: 10.0}), on_laptop(CPU, {64: 10.1}))
-    (duel,) = found.duels
+    sides = [
+        on_laptop(name, {64: seconds, 256: seconds}, jobs=jobs)
+        for name, seconds, jobs in ((GPU, 10.0, 7), (CPU, 10.1, 6))
+    ]
+    found = study(*sides, shown=(64, 256))
     note = "not comparable: both ran on the same CPU, AMD Ryzen 7 PRO 7840U"
-    noise = duel.noise.model_copy(update={"note": note})
-    found = found.model_copy(update={"duels": (duel.model_copy(update={"noise": noise}),)})
+    noise = found.duels[0].noise.model_copy(update={"note": note})
+    duels = [duel.model_copy(update={"noise": noise}) for duel in found.duels]
+    found = found.model_copy(update={"duels": tuple(duels)})
     told = answer(found)
     assert told.verdict == "Not comparable"
     assert told.sentence == "Both ran on the same CPU, AMD Ryzen 7 PRO 7840U."
     assert told.cautions == []
     assert trust([found]).endswith(
-        "alone. With 6 jobs a side, identical jobs may differ by up to 4.0 %."
+        "alone. With 6 to 7 jobs a side, identical jobs may differ by up to 4.0 %."
     )
     page = terminal(own_job_report(found)).lower()
     assert page.count("not comparable") == 1

@@ -76,6 +76,16 @@ def test_sides_stand_in_one_order_at_every_size_whoever_is_the_quickest():
     ]
 
 
+def test_neither_of_two_sides_without_a_difference_is_slower_or_worse():
+    told = ([throughput(600.0)], [throughput(606.0)])
+    sides = [side(name, {64: 8.0}, metrics={64: of}) for name, of in zip(TIMES, told, strict=True)]
+    by_dollars, by_metric, _ = tables(study(*sides, shown=(64,)))
+    assert [row["Verdict"] for row in rows(by_dollars)] == ["no difference in time", "cheapest"]
+    assert [row["Verdict"] for row in rows(by_metric)] == ["no difference"] * 2
+    by_time = next(tables(study(*(on_laptop(name, {64: 8.0}) for name in TIMES), shown=(64,))))
+    assert [row["Verdict"] for row in rows(by_time)] == ["no difference"] * 2
+
+
 def test_an_axis_may_have_the_name_of_another_column_and_without_one_there_is_none():
     table = next(tables(two_sides(axis="jobs")))
     assert (table.headings[0], table.headings[-1]) == ("jobs", "Jobs")

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -174,19 +175,22 @@ def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
 
 
 @pytest.mark.parametrize(
-    ("floor", "step"),
+    ("floor", "least", "step"),
     [
-        (0.1, "measure 15 repeats per side to find nearly every difference of 20 %, or use"),
-        (0.03, "measure 7 repeats per side to find nearly every difference of 10 %, or use"),
-        (0.3, "use a quieter machine: to find nearly every difference of 20 % here takes over"),
-        (0.001, "measure more repeats, or use a quieter machine"),
+        (0.1, None, "measure 15 repeats per side to find nearly every difference of 20 %, or use"),
+        (0.03, None, "measure 7 repeats per side to find nearly every difference of 10 %, or use"),
+        (0.3, None, "use a quieter machine: to find nearly every difference of 20 % here takes"),
+        (0.001, None, "measure more repeats, or use a quieter machine"),
+        (0.03, 0.05, "measure 19 repeats per side to find nearly every difference of 5 %, or use"),
+        (0.1, 0.05, "use a quieter machine: to find nearly every difference of 5 % here takes"),
+        (0.03, 0.0, "measure 7 repeats per side to find nearly every difference of 10 %, or use"),
     ],
 )
-def test_the_next_step_says_how_many_repeats_would_find_which_difference(found, floor, step):
+def test_the_next_step_says_how_many_repeats_would_find_which_difference(found, floor, least, step):
     row = found.rows[0]
     noise = row.noise.model_copy(update={"floor": floor, "smallest_detectable_change": 9.0})
     row = row.model_copy(update={"verdict": "undecided", "noise": noise})
-    told = of_rows(found, row).next_step
+    told = replace(of_rows(found, row), least_change=least).next_step
     assert told.startswith(step)
     assert "longer jobs" not in told
     seconds = row.cpu.median_seconds.model_copy(update={"value": 1.9})
