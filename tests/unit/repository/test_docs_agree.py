@@ -17,6 +17,7 @@ from batchmark.core.formatting import difference_text
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.core.prices import load_prices, price_file
 from batchmark.orchestration.forms import MAX_COST_USD
+from batchmark.report.pages.table_pages import BOOT_AND_IDLING
 from batchmark.runs.budget import worst_case
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark_job.workloads.builtin import WORKLOADS
@@ -149,8 +150,8 @@ def dollars(cell):
     return amounts[0], amounts[-1]
 
 
-OF_JOBS, OF_BOOT_AND_IDLING = (5, 10), (2, 15)
-OF_A_RUN = tuple(map(sum, zip(OF_JOBS, OF_BOOT_AND_IDLING, strict=True)))
+OF_JOBS = (5, 10)
+OF_A_RUN = tuple(map(sum, zip(OF_JOBS, BOOT_AND_IDLING, strict=True)))
 
 
 def an_hour(types):
@@ -164,7 +165,7 @@ def test_what_a_run_is_expected_to_cost():
     for least, most in (OF_JOBS, OF_A_RUN):
         assert f"{least} to {most} minutes" in runbook
         assert f"${least / 60 * an_hour(SIX):.2f} to ${most / 60 * an_hour(SIX):.2f}" in runbook
-    for least, most in (OF_JOBS, OF_BOOT_AND_IDLING):
+    for least, most in (OF_JOBS, BOOT_AND_IDLING):
         assert re.search(rf"\b{least} to {most} minutes", own_jobs)
     two = "${:.2f} to ${:.2f}".format(*(m / 60 * an_hour(TWO) for m in OF_A_RUN))
     assert f"{two} a run" in own_jobs
