@@ -272,8 +272,8 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeyp
     tasks.plan_jobs(context(dry_run=True))
     page = cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode()
     assert (
-        "can cost $8.08 (on Spot, then On-Demand) at most in AWS; on this machine it costs nothing. "
-        "Boot and idling of each instance, 2 to 15 minutes, come on top in AWS: $" in page
+        "can cost $8.08 (on Spot, then On-Demand) at most in AWS; on this machine it costs "
+        "nothing. Boot and idling of each instance, 2 to 15 minutes, come on top in AWS: $" in page
     )
 
 
