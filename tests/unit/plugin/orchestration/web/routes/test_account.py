@@ -82,8 +82,8 @@ def test_an_alert_leads_to_its_comparison_and_the_list_of_runs_to_it(pages, shel
     query = f"a={point.first_run_id}&a_target={target}&b={point.last_run_id}&b_target={target}"
     alerts = unescape(pages.text("/alerts"))
     assert (
-        f'"/compare?{query}">{target}, first run since against last run before</a>: two runs'
-        in alerts
+        f'"/compare?{query}">{target}, first run since against last run before</a>: two runs alone,'
+        " not levels</dd>" in alerts
     )
     assert '<a href="/alerts">1 alert open</a>.' in pages.text("/runs")
 
