@@ -254,8 +254,8 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeyp
         "The run would be refused." in page
     )
     forecast = (
-        f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the first run will "
-        "show the actual cost."
+        f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the page Costs "
+        "goes by what runs did cost."
     )
     said = capsys.readouterr().out
     for text in (page, said):
