@@ -145,10 +145,13 @@ class Terraform:
         result = self.run("output", json=IsFlagged, state=self.state)
         return {name: output["value"] for name, output in json.loads(result.stdout).items()}
 
-    def evaluate(self, expression: str, var_files: Sequence[Path]) -> Any:
+    def evaluate(
+        self, expression: str, var_files: Sequence[Path], *, profile: Path | None = None
+    ) -> Any:
         """Evaluate an expression with inputs from files; later files override earlier ones.
 
-        Terraform checks the inputs first. This requires `init`, but no state.
+        `profile` overrides them all; errors don't name it, as it is Batchmark's own. Terraform
+        checks the inputs first. This requires `init`, but no state.
 
         Raises:
             TerraformError: an input or the expression is invalid; the message is Terraform's.
@@ -158,7 +161,7 @@ class Terraform:
             allowed=range(256),
             stdin=f"base64encode(jsonencode({expression}))\n",
             state=self.state,
-            var_file=[str(file.resolve()) for file in var_files],
+            var_file=[str(file.resolve()) for file in (*var_files, profile) if file],
         )
         # With wrong inputs it continues, and answers or crashes.
         _, error, words = result.stderr.partition(CRASH)[0].partition(ERROR)

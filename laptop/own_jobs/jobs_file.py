@@ -51,7 +51,7 @@ def read_own_jobs(file: Path) -> dict[str, Any]:
         env=clean_environment(),
     )
     init_one_at_a_time(terraform)
-    jobs: dict[str, Any] = terraform.evaluate(OWN_JOBS, [file, PROFILE])
+    jobs: dict[str, Any] = terraform.evaluate(OWN_JOBS, [file], profile=PROFILE)
     if not jobs:
         raise LaptopError(f"{file} does not set own_jobs: see {PAGE} for examples")
     return jobs

@@ -36,6 +36,8 @@ ROOM = 1.1  # above the highest value of a linear axis
 PLAIN = "format(datum.value, ',~g')"
 # Okabe and Ito's colours, which the colour-blind tell apart, without those too faint on a page.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
+LEGEND_WIDTH, MOST_COLUMNS = 314, 3  # the width beside the y axis on a phone
+ENTRY_WIDTH, CHARACTER_WIDTH = 48, 7  # of a legend's entry without its text; in most fonts
 DASHES = [[1, 0], [5, 3], [2, 2], [8, 3, 2, 3], [1, 3], [10, 2]]
 
 
@@ -106,8 +108,17 @@ def lines_of(values: Sequence[Mapping[str, Any]], x: alt.X) -> alt.Chart:
     """Build the base chart that all layers share, with points coloured by name."""
     scale = alt.Scale(domain=names_of(values), range=COLOURS)
     return alt.Chart(alt.InlineData(values=list(values))).encode(
-        x=x, color=alt.Color("name:N", scale=scale, title=None), description="text:N"
+        x=x,
+        color=alt.Color("name:N", scale=scale, title=None, legend=legend_of(values)),
+        description="text:N",
     )
+
+
+def legend_of(values: Sequence[Mapping[str, Any]]) -> alt.Legend:
+    """Build a legend with as many columns as fit on a phone."""
+    longest = max(map(len, names_of(values)), default=0)
+    fitting = LEGEND_WIDTH // (ENTRY_WIDTH + CHARACTER_WIDTH * longest)
+    return alt.Legend(columns=min(max(fitting, 1), MOST_COLUMNS))
 
 
 def names_of(values: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -117,7 +128,7 @@ def names_of(values: Sequence[Mapping[str, Any]]) -> list[str]:
 def dashes_of(values: Sequence[Mapping[str, Any]]) -> alt.StrokeDash:
     """Assign each name a dash pattern."""
     scale = alt.Scale(domain=names_of(values), range=DASHES)
-    return alt.StrokeDash("name:N", scale=scale, title=None)
+    return alt.StrokeDash("name:N", scale=scale, title=None, legend=legend_of(values))
 
 
 def curves(
@@ -193,8 +204,8 @@ def chart_style(colour: str = "currentColor") -> dict[str, Any]:
             orient="top",
             symbolType="stroke",
             symbolOpacity=1,
-            columns=3,
             columnPadding=28,
+            labelLimit=LEGEND_WIDTH,
         ),
         "view": alt.ViewConfig(stroke="transparent"),
     }

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from batchmark.analysis.pairs.compared_rows import Row
 from batchmark.analysis.side_by_side import MissingRow, verdict
-from batchmark.core import formatting, row_values
-from batchmark.report.site.compare import Comparison
+from batchmark.core import formatting
+from batchmark.report.site.compare import Comparison, relative_change
 from batchmark.report.words import row_label
 
 MACHINE = ("instance type", "cpu model", "cpu threads", "gpu model", "gpu count")
@@ -118,7 +118,7 @@ def _change(row: Row) -> str:
     """Describe the row's relative change from the baseline, with its interval if that is wider."""
     ends = row.speedup.interval
     speedups = (row.speedup.value, *((ends.low, ends.high) if ends else ()))
-    changes = [row_values.change(row.parameters, 1 / speedup - 1) for speedup in speedups]
+    changes = [relative_change(row, speedup) for speedup in speedups]
     told = formatting.change(changes[0])
     low, high = formatting.change(min(changes)), formatting.change(max(changes))
     return told if low == high else f"{told} [{low}, {high}]"

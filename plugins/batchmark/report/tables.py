@@ -40,7 +40,7 @@ def worst_case_table(worst: WorstCase) -> Table:
         rows.append((*file_system, amount(layer.usd)))
     return Table(
         "What this run can cost at most",
-        "At most: jobs x submissions x attempts x timeout x price.",
+        "At most: jobs x submissions x attempts x timeout x price, rounded up to cents.",
         ("Target", "Jobs", "Submissions", "Attempts", "Timeout", "USD per hour", "At most"),
         [*rows, ("all", *[""] * 5, amount(worst.usd))],
         wide=True,

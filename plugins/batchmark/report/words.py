@@ -35,7 +35,6 @@ CALLS, JOB = "million calls", "job"  # for which dollars are given
 SPAN_NAMES = {"process": "Whole job, process", "batch_job": "Whole job, Batch"}
 OPTIONS = {"spot": "Spot", "on_demand": "On-Demand"}
 JOB_COSTS = "container time of all attempts, each at its Spot or On-Demand price"
-ON_TOP = "Boot and idling of each instance, 2 to 15 minutes, come on top."  # docs/runbook.md
 CHEAPER = {
     "gpu_target_cheaper": "GPU target cheaper",
     "cpu_target_cheaper": "CPU target cheaper",

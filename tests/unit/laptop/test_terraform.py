@@ -137,7 +137,9 @@ def test_an_expression_has_its_value_by_the_inputs_of_files_before_anything_is_a
     files[0].write_text('color = "first"\nsizes = [9]\nunknown = 1\n')
     files[1].write_text('color = "$${é} \\"\\n"\n')
     terraform = initialised()
-    assert terraform.evaluate("[var.color, var.sizes]", files) == ['${é} "\n', [9]]
+    first, second = files
+    for given in ({"var_files": files}, {"var_files": [first], "profile": second}):
+        assert terraform.evaluate("[var.color, var.sizes]", **given) == ['${é} "\n', [9]]
     assert not (tmp_path / "my.tfstate").exists()
 
 
@@ -162,11 +164,12 @@ def test_wrong_inputs_are_told_in_terraforms_words(stack_dir, initialised, tmp_p
     check = 'condition = var.color != "none"\nerror_message = "no such color: ${var.color}"'
     text = STACK.replace('"green"', f'"green"\nvalidation {{\n{check}\n}}')
     (stack_dir / "main.tf").write_text(text)
-    file = tmp_path / "my.tfvars"
+    file, ours = tmp_path / "my.tfvars", tmp_path / "ours.tfvars"
     file.write_text(inputs)
+    ours.touch()
     terraform = initialised()
     with pytest.raises(TerraformError, match=rf"Terraform can't use {file}:\n{said}") as wrong:
-        terraform.evaluate("[var.color, var.sizes]", [file])
+        terraform.evaluate("[var.color, var.sizes]", [file], profile=ours)
     assert "!!!" not in str(wrong.value)
 
 

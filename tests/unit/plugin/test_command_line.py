@@ -46,7 +46,7 @@ def test_what_got_slower_fails_the_gate_and_is_named(tmp_path, old, compare):
     assert "matmul size 1000, float32 (+20 %)" in out
     assert "1 row, new is faster in 0, slower in 1" in out
     assert summary.read_text().startswith(f"**{said}")
-    assert "| slower |" in summary.read_text()
+    assert "| slower (+20 %) |" in summary.read_text()
 
 
 def test_versions_that_differ_are_named(tmp_path, compare):

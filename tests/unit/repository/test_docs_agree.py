@@ -17,6 +17,7 @@ from batchmark.core.formatting import difference_text
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.core.prices import load_prices, price_file
 from batchmark.orchestration.forms import MAX_COST_USD
+from batchmark.report.pages.table_pages import BOOT_AND_IDLING
 from batchmark.runs.budget import worst_case
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark_job.workloads.builtin import WORKLOADS
@@ -98,16 +99,19 @@ def test_what_a_month_costs_in_all():
     one, together = rows["idle and one"], rows["**idle and both**"]
     weekly = rows["a month of `gpu_cpu_benchmark`, or an own job, weekly"]
     added = [rows["[idle](#what-it-costs-while-idle)"], weekly, weekly]
+    first = rows["an own job's first month: 14 days daily, then weekly"]
     runs = []
     for column, types in enumerate((TWO, SIX)):
         a_run = [round(minutes / 60 * an_hour(types), 2) for minutes in OF_A_RUN]
         runs.append("${:.2f} to ${:.2f}".format(*a_run))
-        assert weekly[column] == pytest.approx([1.08 * 4.35 * usd for usd in a_run], abs=0.006)
+        for row, times in ((weekly, 4.35), (first, 14 + 4.35 - 14 / 7)):
+            assert row[column] == pytest.approx([1.08 * times * usd for usd in a_run], abs=0.006)
         for sums, rows_added in ((one, added[:2]), (together, added)):
             ends = zip(*(row[column] for row in rows_added), strict=True)
             assert list(map(sum, ends)) == pytest.approx(sums[column])
-    told = f"{runs[0]} for two and {runs[1]} for six, and about 8 % for volumes and addresses; a "
-    assert f"{told}month has 4.35 weeks" in words("runbook.md")
+    short = "${:.2f} to ${:.2f}".format(*(m / 60 * an_hour(TWO) for m in BOOT_AND_IDLING))
+    told = f"{runs[0]} for two ({short} if jobs take seconds) and {runs[1]} for six, and about 8 %"
+    assert f"{told} for volumes and addresses; a month has 4.35 weeks" in words("runbook.md")
     usd = HOURS_PER_MONTH * load_prices().on_demand["m5.large"]
     assert f"an m5.large for your Airflow ${usd:.2f}" in words("runbook.md")
     image = rows_of("What it costs while idle")["job image in ECR"][0][0]
@@ -149,8 +153,8 @@ def dollars(cell):
     return amounts[0], amounts[-1]
 
 
-OF_JOBS, OF_BOOT_AND_IDLING = (5, 10), (2, 15)
-OF_A_RUN = tuple(map(sum, zip(OF_JOBS, OF_BOOT_AND_IDLING, strict=True)))
+OF_JOBS = (5, 10)
+OF_A_RUN = tuple(map(sum, zip(OF_JOBS, BOOT_AND_IDLING, strict=True)))
 
 
 def an_hour(types):
@@ -164,7 +168,7 @@ def test_what_a_run_is_expected_to_cost():
     for least, most in (OF_JOBS, OF_A_RUN):
         assert f"{least} to {most} minutes" in runbook
         assert f"${least / 60 * an_hour(SIX):.2f} to ${most / 60 * an_hour(SIX):.2f}" in runbook
-    for least, most in (OF_JOBS, OF_BOOT_AND_IDLING):
+    for least, most in (OF_JOBS, BOOT_AND_IDLING):
         assert re.search(rf"\b{least} to {most} minutes", own_jobs)
     two = "${:.2f} to ${:.2f}".format(*(m / 60 * an_hour(TWO) for m in OF_A_RUN))
     assert f"{two} a run" in own_jobs

@@ -103,6 +103,9 @@ class Alert(Record):
         description="ID of the later run that its figures come from, if series joined the "
         "alert in that run",
     )
+    earlier_usd_per_month: float | None = Field(
+        default=None, description="its cost before that run; null if unknown"
+    )
 
     @classmethod
     def opened(cls, change: Change, *, run_id: str, at: AwareDatetime) -> Self:
@@ -163,7 +166,13 @@ class Alert(Record):
         if set(seen.targets) >= set(self.change.targets):
             update |= seen.model_dump(include={"usd_per_hour", "usd_per_month", "usd_reason"})
         change = self.change.model_copy(update=update)
-        return self.model_copy(update={"change": change, "figures_run_id": joined.run_id})
+        return self.model_copy(
+            update={
+                "change": change,
+                "figures_run_id": joined.run_id,
+                "earlier_usd_per_month": self.change.usd_per_month,
+            }
+        )
 
     def recover(self, found: Recovery) -> Alert:
         """Return the alert with more series recovered; if enough are, its state is `recovered`.

@@ -45,6 +45,8 @@ HOST_CAUSES = {
     "AMI": "AMI",
     "image": "image",
 }
+CODE_CAUSES = {"commit", "branch", "label", "image", "image digest"}
+NOT_THE_HOST = "a GPU and a CPU target moved together, which speaks against driver and host"
 COMMIT = re.compile("[0-9a-f]{7,40}")  # any other text is no part of a command
 FIGURES = "figures"
 NO_RERUN = "no job was re-run to check it"
@@ -172,7 +174,15 @@ def cause(cause: Cause) -> str:
 
 
 def causes(change: Change) -> list[str]:
-    return differences(change.causes, _unit_hint(change.points[0]))
+    found = differences(change.causes, _unit_hint(change.points[0]))
+    return [*found, NOT_THE_HOST] if _moved_with_code(change) else found
+
+
+def _moved_with_code(change: Change) -> bool:
+    """Return whether instances with and without a GPU moved, and only the code differs."""
+    devices = {one.series.actual_device for one in change.points if one.series.instance_type}
+    names = {cause.name for cause in change.causes}
+    return len(devices) > 1 and bool(names) and names <= CODE_CAUSES and not change.fell_back
 
 
 def differences(found: Iterable[Cause], hints: Iterable[str] = ()) -> list[str]:

@@ -15,7 +15,9 @@ from batchmark.core.record import Record
 from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.blocks import Block, Page, Table, Text
 from batchmark.report.tables import noise_table, worst_case_table
-from batchmark.report.words import ON_TOP, extent, row_name
+from batchmark.report.words import extent, row_name
+
+BOOT_AND_IDLING = (2, 15)  # minutes of an instance; docs/runbook.md says of what
 
 
 class DiagnosisReport(Record):
@@ -102,11 +104,24 @@ def plan_page(
         "Dry run",
         f"Run {plan.run_id}: nothing was submitted. On-Demand prices in {worst.region} as of "
         f"{worst.prices_as_of}.",
-        f"{jobs} can cost {worst.most} at most{where}. {ON_TOP} {would}",
+        f"{jobs} can cost {worst.most} at most{where}. {_on_top(worst, where)} {would}",
         [worst_case_table(worst), *([Text(forecast, "summary")] if forecast else [])],
         warnings=refused,
         notices=[] if where else worst.notes,
     )
+
+
+def _on_top(worst: WorstCase, where: str) -> str:
+    """Say what boot and idling add, with dollars if each target's price is known."""
+    prices = {(one.target, one.instance_type): one.usd_per_hour for one in worst.targets}
+    known = [price for price in prices.values() if price is not None]
+    costs = ""
+    if known and len(known) == len(prices):
+        usd = extent((sum(known) * minutes / 60 for minutes in BOOT_AND_IDLING), formatting.usd)
+        costs = f": {usd} for one instance of each target"
+    least, most = BOOT_AND_IDLING
+    on_top = f"come on top{' in AWS' if where else ''}{costs}"
+    return f"Boot and idling of each instance, {least} to {most} minutes, {on_top}."
 
 
 def guard_page(report: GuardReport) -> Page:

@@ -52,9 +52,12 @@ def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
         of_run = f", as of run {until}" if name == change_words.FIGURES else ""
         yield name, [line + of_run for line in lines]
     if alert.figures_run_id is not None:
-        fell = "" if alert.change.usd_per_month is None else ", so its cost can have fallen"
+        usd, earlier = alert.change.usd_per_month, alert.earlier_usd_per_month
+        fell = ""
+        if usd is not None and earlier is not None and usd < earlier:
+            fell = f"; averaged over all rows, its cost fell from {formatting.usd(earlier)} a month"
         told = (
-            f"run {alert.figures_run_id}, in which more rows had moved{fell}; "
+            f"run {alert.figures_run_id}, which added rows that had moved too{fell}; "
             "the alert's first message and report have the figures of their day"
         )
         yield "updated by", [told]

@@ -60,12 +60,20 @@ class RowView(NamedTuple):
     first: Figure
     second: Figure
     word: str
+    change: str  # from the second to the first, if it is decided and they are one target
 
     @classmethod
-    def of(cls, row: Row) -> Self:
+    def of(cls, row: Row, *, follows: bool) -> Self:
         sides = (row.gpu.median_seconds, row.cpu.median_seconds)
         first, second = (row_values.figure(row.parameters, side, sides) for side in sides)
-        return cls(row_label(row), row, first, second, _word(row))
+        told = follows and verdict(row) not in UNDECIDED
+        change = formatting.change(relative_change(row, row.speedup.value)) if told else ""
+        return cls(row_label(row), row, first, second, _word(row), change)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict, with the relative change if there is one."""
+        return f"{self.word} ({self.change})" if self.change else self.word
 
 
 @dataclass(frozen=True)
@@ -286,7 +294,7 @@ class Comparison:
 
     def views(self) -> Iterator[tuple[SideBySide, list[RowView]]]:
         for one in self.suites:
-            yield one, [RowView.of(row) for row in one.rows]
+            yield one, [RowView.of(row, follows=self.follows) for row in one.rows]
 
     def as_csv(self) -> str:
         rows = (_csv_row(one.suite, row) for one in self.suites for row in one.rows)
@@ -321,11 +329,16 @@ class Comparison:
         for _, views in self.views():
             for view in views:
                 ratio = formatting.factor(view.row.speedup)
-                cells = (view.name, view.first, view.second, ratio, view.word)
+                cells = (view.name, view.first, view.second, ratio, view.verdict)
                 lines.append(f"| {' | '.join(markdown(str(one)) for one in cells)} |")
         notes = (*self.remarks, *self.difference_lines, self.ratio_meaning)
         lines += ["", *map(markdown, notes)]
         return "\n".join(lines) + "\n"
+
+
+def relative_change(row: Row, speedup: float) -> float:
+    """Return the relative change in a row's time, or in its metric, at a speedup."""
+    return row_values.change(row.parameters, 1 / speedup - 1)
 
 
 def _word(row: Row) -> str:

@@ -66,7 +66,7 @@ class Forecast:
     runs: int | None  # scheduled next month; None if Airflow has no readable schedule
     paused: bool
     recent_usd: Sequence[float] = ()  # of the latest settled runs
-    most_usd: float | None = None  # the most that a run can cost; used while none is settled
+    most_usd: float | None = None  # the most that a run can cost; used without recent_usd
 
     @property
     def text(self) -> str:
@@ -79,7 +79,9 @@ class Forecast:
             costs = "; the cost per run is not known yet: the first run will show it"
             if self.most_usd is not None:
                 each, every = map(formatting.usd, (self.most_usd, self.runs * self.most_usd))
-                costs = f", {every} at most ({each} each); the first run will show the actual cost"
+                costs = (
+                    f", {every} at most ({each} each); the page Costs goes by what runs did cost"
+                )
             return f"{times} of {self.what} next month{costs}."
         latest = formatting.count(len(self.recent_usd), "run")
         if not any(self.recent_usd):

@@ -28,7 +28,7 @@ def test_own_jobs_are_those_that_terraform_reads_of_a_file_for_the_laptops_targe
     evaluate.assert_not_called()
     file.touch()
     assert jobs_file.read_own_jobs(file) == {"convert": JOB}
-    evaluate.assert_called_once_with(jobs_file.OWN_JOBS, [file, PROFILE])
+    evaluate.assert_called_once_with(jobs_file.OWN_JOBS, [file], profile=PROFILE)
     evaluate.return_value = {}
     with pytest.raises(LaptopError, match=rf"{file} does not set own_jobs: see docs/own-jobs\.md"):
         jobs_file.read_own_jobs(file)

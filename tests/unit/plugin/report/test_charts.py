@@ -81,6 +81,26 @@ def test_the_decades_stand_among_a_charts_labels():
     ]
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        (GPU, CPU),
+        (CPU, "c5n.18xlarge", "p4d.24xlarge"),
+        (CPU, "g4dn.xlarge (ran on the CPU)", "g5.xlarge (ran on the CPU)"),
+        ("an-existing-queue-of-the-account",),
+    ],
+)
+def test_a_legend_fits_beside_the_axis_on_a_phone(names):
+    svg = draw(
+        SizeChart("matmul", "size", {name: {1.0: point(1), 2.0: point(2)} for name in names})
+    )
+    assert set(names) <= set(texts(svg)), "no name is cut"
+    entry = r'translate\(([\d.]+),[\d.]+\)"><path [^>]* d="M0,0h([\d.]+)v12h'
+    ends = [sum(map(float, found)) for found in re.findall(entry, svg)]
+    assert len(ends) == len(names)
+    assert max(ends) < 286
+
+
 def test_points_tell_their_figures_and_the_table_behind_has_the_same():
     (chart,) = charts_of({"size": 1000}, {"size": 2000})
     points = [of[1000.0] for of in chart.targets.values()]

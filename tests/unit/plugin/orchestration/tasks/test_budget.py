@@ -250,11 +250,12 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeyp
     page = unescape(cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode())
     assert (
         "2 jobs can cost $8.08 (on Spot, then On-Demand) at most. Boot and idling of each "
-        "instance, 2 to 15 minutes, come on top. The run would be refused." in page
+        "instance, 2 to 15 minutes, come on top: $0.045 to $0.34 for one instance of each target. "
+        "The run would be refused." in page
     )
     forecast = (
-        f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the first run will "
-        "show the actual cost."
+        f"2 scheduled runs of {DAG_ID} next month, $16.16 at most ($8.08 each); the page Costs "
+        "goes by what runs did cost."
     )
     said = capsys.readouterr().out
     for text in (page, said):
@@ -271,8 +272,8 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeyp
     tasks.plan_jobs(context(dry_run=True))
     page = cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode()
     assert (
-        "can cost $8.08 (on Spot, then On-Demand) at most in AWS; on this machine it costs nothing."
-        in page
+        "can cost $8.08 (on Spot, then On-Demand) at most in AWS; on this machine it costs "
+        "nothing. Boot and idling of each instance, 2 to 15 minutes, come on top in AWS: $" in page
     )
 
 

@@ -16,7 +16,7 @@ from batchmark.changes.alerts.sns_limits import (
 from batchmark.changes.records import Cause
 from batchmark.changes.shares import Rate
 from batchmark.report.changes.alert_message import MessageContext, alert_board, build_message
-from batchmark.report.changes.words import MOST_POINTS
+from batchmark.report.changes.words import MOST_POINTS, NOT_THE_HOST, causes
 from tests.builders.alerts import (
     NOW,
     change,
@@ -112,6 +112,21 @@ def test_an_alert_says_all_there_is_to_know():
     )
     assert message.attributes == {"kind": ("slower",), "state": ("open",)}
     assert [one.channel for one in message.deliveries] == ["sns", "apprise:chat"]
+
+
+@pytest.mark.parametrize(
+    ("other", "also", "told"),
+    [
+        ({"target": "c5.2xlarge"}, "image digest", True),
+        ({"target": "c5.2xlarge"}, "driver version of g5.xlarge", False),
+        ({"target": "g6.xlarge"}, "image digest", False),
+        ({"target": "c5.2xlarge", "instance_type": None}, "image digest", False),
+    ],
+)
+def test_gpu_and_cpu_that_moved_with_the_code_speak_against_the_host(other, also, told):
+    found = [Cause(name=name, before="a", after="b") for name in ("commit", also)]
+    both = change(point(), point(of=series(**other)), causes=found)
+    assert (NOT_THE_HOST in causes(both)) is told
 
 
 def test_a_run_with_nothing_new_has_no_message_and_what_came_and_went_is_told_as_recovered_only():

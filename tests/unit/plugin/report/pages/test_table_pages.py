@@ -9,10 +9,9 @@ import pytest
 from batchmark.analysis.judging.calibration import calibrate
 from batchmark.checks.leak_records import GuardReport, Resource
 from batchmark.checks.records import Check, EnvironmentCheck
-from batchmark.core.run import RunPlan, WorstCase
+from batchmark.core.run import RunPlan, TargetWorst, WorstCase
 from batchmark.report.page import page_html
 from batchmark.report.pages.table_pages import environment_page, guard_page, noise_page, plan_page
-from batchmark.report.words import ON_TOP
 from tests.builders.pairs import at_sizes
 from tests.builders.runs import build_run
 
@@ -89,15 +88,29 @@ def test_noise_is_told_as_a_range_and_is_not_known_of_two_jobs():
 
 
 @pytest.mark.parametrize(
-    ("where", "refused", "said", "notices"),
+    ("where", "prices", "refused", "said", "notices"),
     [
-        ("", [], f"$1.00 at most. {ON_TOP} The run would start.", 1),
-        (" here", ["no"], "refused.", 0),
+        ("", {}, [], "come on top. The run would start.", 1),
+        ("", {"a": 1, "b": None}, [], "15 minutes, come on top. The run would start.", 1),
+        (
+            "",
+            {"a": 1, "b": 2.6},
+            [],
+            "$1.00 at most. Boot and idling of each instance, 2 to 15 minutes, come on top: $0.12 "
+            "to $0.90 for one instance of each target. The run would start.",
+            1,
+        ),
+        (" here", {"a": 4}, ["no"], "in AWS: $0.13 to $1.00 for one instance of each target. ", 0),
     ],
 )
-def test_a_dry_run_says_what_would_become_of_the_run(where, refused, said, notices):
+def test_a_dry_run_says_what_would_become_of_the_run(where, prices, refused, said, notices):
+    common = {"jobs": 1, "submissions": 1, "timeout_seconds": 60, "usd": None}
     worst = WorstCase(
-        targets=(),
+        targets=[
+            TargetWorst(target=name, instance_type=name, usd_per_hour=usd, **common, **limits)
+            for name, usd in prices.items()
+            for limits in ({"attempts": 1}, {"attempts": 2})  # on one instance
+        ],
         usd=1.0,
         region="us-east-1",
         prices_as_of=NOON.date(),
@@ -105,5 +118,7 @@ def test_a_dry_run_says_what_would_become_of_the_run(where, refused, said, notic
         notes=("These prices are old: let Airflow ask AWS.",),
     )
     page = page_html(plan_page(RunPlan(jobs=()), worst, refused, where=where))
-    assert answer(page).endswith(said)
+    assert said in answer(page)
+    assert answer(page).endswith(f"The run would {'be refused' if refused else 'start'}.")
+    assert "rounded up to cents" in page
     assert page.count("let Airflow ask AWS") == notices  # nobody can, off AWS

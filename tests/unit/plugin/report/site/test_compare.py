@@ -70,7 +70,7 @@ def test_taken_along_and_on_a_terminal_a_metric_has_its_unit_and_no_seconds(foun
     assert (rate["unit"], rate["first_seconds"], rate["verdict"]) == ("images/s", "", "worse")
     assert float(rate["first_value"]) == pytest.approx(90)
     assert float(rate["ratio"]) == pytest.approx(0.75)
-    assert "| worse |" in found.as_markdown()
+    assert "| worse (\N{MINUS SIGN}25 %) |" in found.as_markdown()
     assert "120.00 images/s" in found.as_markdown()
     text = on_terminal(found)
     assert "images/s" in text

@@ -139,7 +139,8 @@ def test_a_comparison_says_what_the_report_says(pages, shelf):
 
 
 def test_a_comparison_can_be_taken_along(pages, shelf):
-    query = sides(shelf.measured(), shelf.measured(1, slowdown=4.0))
+    runs = shelf.measured(), shelf.measured(1, slowdown=4.0)
+    query = sides(*runs)
     rows = list(csv.DictReader(io.StringIO(pages.text(f"/compare.csv?{query}"))))
     assert [row["verdict"] for row in rows] == ["faster", "faster"]
     assert float(rows[0]["ratio"]) == pytest.approx(4.0, rel=0.05)
@@ -153,6 +154,9 @@ def test_a_comparison_can_be_taken_along(pages, shelf):
     assert pages.client.get(f"/compare.png?{query}").content.startswith(b"\x89PNG")
     page = pages.text(f"/compare?{query}")
     assert "faster in 2, slower in 0" in page
+    assert '<span class="value">faster</span>' in page, "an earlier run is no change"
+    later = pages.text(f"/compare?{sides(*runs[::-1])}")
+    assert len(re.findall(r'<span class="value">slower \(\+(2\d\d|3\d\d)\s%\)<', later)) == 2
     assert re.search(r"First: g5.xlarge in suite blog, [-\d]{10} \d\d:\d\d", page)
     pages.text(f"/compare.exe?{query}", 404)
 
