@@ -29,11 +29,13 @@ LONGEST_NAME = 120  # file systems allow 255 bytes, but Windows 260 for a whole 
 # Before the address, the address, after it, and the link's content.
 LINK = re.compile(r'(<a\b[^>]*?\bhref=")(/[^"#]*)((?:#[^"]*)?"[^>]*>)(.*?)</a>', re.DOTALL)
 FORM = re.compile(r"<form\b.*?</form>", re.DOTALL)
-# Useless without Airflow; and the published example, whose figures are not made up.
+# Useless without Airflow; runs older than the listed ones, which have no report here; and the
+# published example, whose figures are not made up.
 LEFT_OUT = re.compile(
     r'<p>Download as .*?</p>|<section aria-labelledby="others">.*?</section>|'
     r'<a href="/published">[^<]*</a>|'
-    r"<p[^>]*>You may read alerts\..*?</p>",
+    r"<p[^>]*>You may read alerts\..*?</p>|"
+    r"<tr\b(?:(?!</tr>).)*No report\.(?:(?!</tr>).)*</tr>\s*",
     re.DOTALL,
 )
 OLDER = re.compile(r"<p><a [^>]*>Older runs</a></p>")

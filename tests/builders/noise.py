@@ -35,7 +35,7 @@ def target_of(*jobs, lost=()):
     return target
 
 
-def samples_of(jobs_samples, seed="samples"):
+def samples_of(jobs_samples):
     """One row's samples by job, in seconds; not validated, as simulations need many."""
     rows = (ROW.model_copy(update={"samples_seconds": tuple(one)}) for one in jobs_samples)
-    return RowSamples(seed, measured=[(JOB, row) for row in rows])
+    return RowSamples(measured=[(JOB, row) for row in rows])

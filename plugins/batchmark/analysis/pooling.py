@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import AwareDatetime, Field
 
 from batchmark.analysis.owners_checks import Size, check_problems, has_valid_results, size_of
-from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key, series_name
+from batchmark.analysis.samples import Provenance, RowKey, RowSamples, row_key
 from batchmark.core.config import PurchaseOption
 from batchmark.core.fingerprint import Fingerprint
 from batchmark.core.intervals import Median
@@ -166,7 +166,7 @@ class TargetJobs:
         else:
             seconds = [job.batch_seconds for job in complete]
         samples = [[value] for value in sorted(filter(None, seconds))]
-        return Median(samples, seed=f"{self.device} {span}") if samples else None
+        return Median(samples) if samples else None
 
 
 def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
@@ -252,13 +252,7 @@ def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowS
     for job in target.jobs:
         for row in job.document.measurements:
             key = row_key(row)
-            samples = pooled.setdefault(
-                key,
-                RowSamples(
-                    series_name(target.device, target.instance_type, key),
-                    problems.get(size_of(row.parameters)),
-                ),
-            )
+            samples = pooled.setdefault(key, RowSamples(problems.get(size_of(row.parameters))))
             measured = row.status is MeasurementStatus.MEASURED
             (samples.measured if measured else samples.unmeasured).append((job, row))
     return pooled

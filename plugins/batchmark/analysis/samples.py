@@ -156,7 +156,6 @@ class RowSamples:
     Figures are cached, so add all measurements before reading the first figure.
     """
 
-    name: str  # seeds the resampling
     check_problem: str | None = None  # why their owner's check disqualifies all of them
     measured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
     unmeasured: list[tuple[CollectedJob, Measurement]] = field(default_factory=list)
@@ -166,7 +165,7 @@ class RowSamples:
         """The median of all jobs' samples; None if no job measured the row."""
         if not self.measured:
             return None
-        return median_of(self._rows, seed=self.name)
+        return median_of(self._rows)
 
     @property
     def _rows(self) -> list[Measurement]:
@@ -174,8 +173,8 @@ class RowSamples:
 
     @property
     def by_job(self) -> list[tuple[CollectedJob, Measurement]]:
-        """What was measured, by job id: figures must not depend on the order of files."""
-        return sorted(self.measured, key=lambda one: one[0].job_id)
+        """What was measured, by when: figures must not depend on how a run numbers its jobs."""
+        return sorted(self.measured, key=lambda one: one[0].document.started_at)
 
     @property
     def row(self) -> Measurement:
@@ -328,18 +327,12 @@ def kept_samples(row: Measurement) -> list[float]:
     return [row.samples_seconds[index] for index in _kept(row)]
 
 
-def series_name(device: str, instance_type: str, key: RowKey) -> str:
-    """Name a row's series, to seed its resampling in reports and in the history alike.
-
-    It names no run, target or folder: the same documents give the same interval anywhere.
-    """
-    return f"{device} {instance_type} {key}"
-
-
-def median_of(rows: Sequence[Measurement], *, seed: str) -> Median:
+def median_of(rows: Sequence[Measurement]) -> Median:
     """Return the median of one row's kept samples over several jobs."""
     return Median(
-        [kept_samples(row) for row in rows], seed=seed, turns=[_kept_by_turn(row) for row in rows]
+        [kept_samples(row) for row in rows],
+        turns=[_kept_by_turn(row) for row in rows],
+        seed=str(row_key(rows[0])),
     )
 
 

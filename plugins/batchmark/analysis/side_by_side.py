@@ -160,7 +160,7 @@ def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> s
         return f"suite {second.suite} was not measured"
     if refused := first.refused or second.refused:
         return refused
-    samples = first.pooled.samples.get(key, RowSamples(""))
+    samples = first.pooled.samples.get(key, RowSamples())
     if samples.problem:
         return samples.problem
     ours, theirs = _Extent.of(key, first.pooled), _Extent.of(key, second.pooled)

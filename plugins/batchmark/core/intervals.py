@@ -82,27 +82,28 @@ class Median:
         self,
         jobs_samples: Sequence[Sequence[float]],
         *,
-        seed: str,
         turns: Sequence[Sequence[Sequence[int]]] | None = None,
-        of_same_jobs: bool = False,
+        seed: str = "",
+        drawn_with: str | None = None,
     ) -> None:
         """Compute the median of all samples; the bootstrap runs only once it is needed.
 
         Args:
             jobs_samples: each job's samples, positive, in any unit.
-            seed: name of the series, which seeds the bootstrap, with the samples.
             turns: number of samples in each turn, in order, by job and process; by default, a
             single process took all of a job's samples in one turn.
-            of_same_jobs: whether all medians with this seed are of the same jobs in the same order,
-            which are then drawn together.
+            seed: sets apart medians whose samples could be equal. It names no run, target or
+            folder, so that the same documents give the same interval anywhere.
+            drawn_with: a name that medians of the same jobs in the same order share, so that each
+            draw has the same jobs in all of them. Other medians are drawn independently.
         """
         self.samples = np.concatenate([np.asarray(job, dtype=float) for job in jobs_samples])
         if not self.samples.size:
-            raise ValueError(f"{seed} has no samples")
+            raise ValueError("a median needs samples")
         self.value = float(np.median(self.samples))
         self._turns = turns or [[[len(job)]] for job in jobs_samples]
-        self._seed = zlib.crc32(seed.encode())
-        if not of_same_jobs:  # two runs of a series must not be resampled alike
+        self._seed = zlib.crc32((drawn_with or seed).encode())
+        if not drawn_with:  # two runs of a series must not be resampled alike
             self._seed = zlib.crc32(self.samples.tobytes(), self._seed)
         self._draws: NDArray[np.float64] | None = None
 

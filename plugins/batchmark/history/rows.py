@@ -9,7 +9,7 @@ import numpy as np
 
 from batchmark.analysis.cost import job_cost, paid_per_hour
 from batchmark.analysis.roofline import roofline
-from batchmark.analysis.samples import median_of, parameters_json, row_key, series_name
+from batchmark.analysis.samples import median_of, parameters_json
 from batchmark.core.intervals import Median
 from batchmark.core.prices import PriceTable
 from batchmark.core.run import CollectedJob, CollectedRun
@@ -114,9 +114,7 @@ def _statistics_columns(job: CollectedJob, row: Measurement) -> Row:
     """Return any statistics of a row as a report on this job alone would show them."""
     if row.status not in WITH_STATISTICS or not row.samples_seconds:
         return {}
-    planned = job.planned
-    series = series_name(planned.device, planned.instance_type, row_key(row))
-    median = median_of([row], seed=series)
+    median = median_of([row])
     line = roofline(row, [job.document], median.estimate())
     flops, moved = (line.flops_per_second, line.bytes_per_second) if line else (None, None)
     return {

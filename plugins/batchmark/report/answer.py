@@ -96,6 +96,9 @@ class RunSummary(Record):
     worse: int | None = Field(
         ge=0, description="number of changes for the worse; null if the history was not searched"
     )
+    worse_since: AwareDatetime | None = Field(
+        default=None, description="when the first of these changes began"
+    )
     too_early: bool = Field(
         default=False, description="whether there were too few earlier runs to detect a change"
     )
@@ -107,6 +110,7 @@ def summarize(report: Report) -> RunSummary:
     verdict, sentence = _in_short(told)
     devices = {(one.target, one.device): None for one in report.targets}
     found = report.changes.changes if report.changes else ()
+    worse = [change for change in found if change.points[0].worse]
     return RunSummary(
         run_id=report.run_id,
         created_at=report.created_at,
@@ -116,7 +120,8 @@ def summarize(report: Report) -> RunSummary:
         verdict=verdict,
         sentence=sentence,
         cost=cost(report, told),
-        worse=sum(change.points[0].worse for change in found) if report.changes else None,
+        worse=len(worse) if report.changes else None,
+        worse_since=min((point.since for change in worse for point in change.points), default=None),
         too_early=bool(report.changes and report.changes.too_early),
         usd=report.cost.usd,
     )

@@ -99,7 +99,7 @@ def test_what_a_month_costs_in_all():
     one, together = rows["idle and one"], rows["**idle and both**"]
     weekly = rows["a month of `gpu_cpu_benchmark`, or an own job, weekly"]
     added = [rows["[idle](#what-it-costs-while-idle)"], weekly, weekly]
-    first = rows["an own job's first month: 14 days daily, then weekly"]
+    first = rows["an own job's first month, without idle: 14 days daily, then weekly"]
     runs = []
     for column, types in enumerate((TWO, SIX)):
         a_run = [round(minutes / 60 * an_hour(types), 2) for minutes in OF_A_RUN]

@@ -10,7 +10,7 @@ from batchmark.analysis.judging.noise import NoiseTable, RowName, measure_noise
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
 from batchmark.analysis.judging.verdict import Contestant, judge
 from batchmark.analysis.pooling import TargetJobs, group_jobs
-from batchmark.analysis.samples import RowSamples, row_key
+from batchmark.analysis.samples import RowSamples
 from batchmark.core.errors import NoiseError
 from batchmark.core.record import Record
 from batchmark.core.run import CollectedRun
@@ -71,7 +71,7 @@ def calibrate(run: CollectedRun, *, region: str | None) -> CalibrationReport:
 def samples_of_repeats(samples: RowSamples, repeats: Collection[int]) -> RowSamples:
     """Select a row's samples from these repeats only."""
     measured = [(job, row) for job, row in samples.measured if job.planned.repeat in repeats]
-    return RowSamples(f"{row_key(samples.row)} {sorted(repeats)}", measured=measured)
+    return RowSamples(measured=measured)
 
 
 def _check(target: TargetJobs, table: NoiseTable) -> SelfCheck | None:

@@ -121,8 +121,8 @@ class TotalTime(Record):
 
 def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | UncomparedRow:
     """Compare both targets' samples for a row, or return why they can't be compared."""
-    gpu_samples = gpu.pooled.samples.get(key, RowSamples(gpu.pooled.name))
-    cpu_samples = cpu.pooled.samples.get(key, RowSamples(cpu.pooled.name))
+    gpu_samples = gpu.pooled.samples.get(key, RowSamples())
+    cpu_samples = cpu.pooled.samples.get(key, RowSamples())
     sides = (gpu.pooled.name, gpu_samples), (cpu.pooled.name, cpu_samples)
     gpu_side = None if gpu_samples.problem else gpu_samples.side
     cpu_side = None if cpu_samples.problem else cpu_samples.side

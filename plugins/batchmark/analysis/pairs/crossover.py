@@ -225,14 +225,14 @@ def _cold(target: TargetJobs, keys: Sequence[RowKey]) -> Curve | None:
     return curve.with_noise(deviations, seed=f"{target.name} one call")
 
 
-def _one_call(samples: RowSamples, seed: str) -> Median | None:
+def _one_call(samples: RowSamples, target: str) -> Median | None:
     """Return a single-call job's time in seconds, with one sample per job, or None if unknown.
 
     A job's rows share its start-up time, so a target's jobs are drawn together for all rows.
     """
     seconds = [_one_call_seconds(job, row) for job, row in samples.by_job]
     known = [[value] for value in seconds if value is not None]
-    return Median(known, seed=seed, of_same_jobs=True) if known else None
+    return Median(known, drawn_with=target) if known else None
 
 
 def _one_call_seconds(job: CollectedJob, row: Measurement) -> float | None:

@@ -74,7 +74,7 @@ def parse(document: Entry, benchmarks: Entry) -> Contents:
                         # asv, too, keeps its environments apart.
                         parameters=parameters | {"env": environment},
                         skipped=_is_nan(point.at(RESULT).value),
-                        **figures_or_reason(point, _figures, Unit.of(unit), name),
+                        **figures_or_reason(point, _figures, Unit.of(unit)),
                     )
 
 
@@ -125,12 +125,12 @@ def _unit(name: str) -> str:
     return next((unit for start, unit in UNITS.items() if function.startswith(start)), NO_UNIT)
 
 
-def _figures(point: Entry, unit: Unit, name: str) -> Row:
+def _figures(point: Entry, unit: Unit) -> Row:
     result = point.at(RESULT)
     if result.value is None or _is_nan(result.value):
         raise ValueError(f"asv recorded {'no result' if result.value is None else 'NaN'} for it")
     if point.at("samples").value:
-        return sample_figures([unit.sample(sample) for sample in point.at("samples").each()], name)
+        return sample_figures([unit.sample(sample) for sample in point.at("samples").each()])
     seconds = unit.sample(result)
     low, high = (point.optional(Entry.number, name) for name in QUARTILES)
     figures: Row = {

@@ -95,8 +95,7 @@ def _of_repetitions(first: Entry, unit: Unit, repetitions: Sequence[Entry]) -> R
     asked = first.optional(Entry.count, "repetitions") or 1
     if len(repetitions) < asked:
         raise ValueError(f"the file contains only {len(repetitions)} of its {asked} repetitions")
-    samples = [unit.sample(one.at("real_time")) for one in repetitions]
-    return sample_figures(samples, _run_name(first))
+    return sample_figures([unit.sample(one.at("real_time")) for one in repetitions])
 
 
 def _of_aggregates(_: Entry, unit: Unit, aggregates: Sequence[Entry]) -> Row:

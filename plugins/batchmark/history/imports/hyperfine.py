@@ -30,7 +30,7 @@ def parse(document: Entry) -> Contents:
             yield measured(
                 workload=name,
                 parameters=_parameters(entry),
-                **figures_or_reason(entry, _figures, name),
+                **figures_or_reason(entry, _figures),
             )
 
 
@@ -42,19 +42,19 @@ def _parameters(result: Entry) -> dict[str, object]:
     }
 
 
-def _figures(result: Entry, name: str) -> Row:
+def _figures(result: Entry) -> Row:
     seconds = SECONDS_OF_CALLS.sample
     if result.at("measurements").value is not None:
         runs = list(result.at("measurements").each())
         codes = [run.at("exit_code").value for run in runs]
         _check(codes, len(runs))
         samples = [_wall_clock(run.at("time_wall_clock")) for run in runs]
-        return sample_figures(samples, name)
+        return sample_figures(samples)
     codes = [code.value for code in result.at("exit_codes").each()]
     if result.at("times").value is not None:
         samples = [seconds(time) for time in result.at("times").each()]
         _check(codes, len(samples))
-        return sample_figures(samples, name)
+        return sample_figures(samples)
     _check(codes, len(codes))
     keys = {"min_seconds": "min", "median_seconds": "median", "max_seconds": "max"}
     figures = {column: seconds(result.at(key)) for column, key in keys.items()}

@@ -197,15 +197,13 @@ def figures_or_reason(entry: Entry, figures: Callable[..., Row], *arguments: Any
         return {"place": place, "reason": problem_of(error)}
 
 
-def sample_figures(
-    samples: Sequence[float], name: str, processes: Sequence[int] | None = None
-) -> Row:
+def sample_figures(samples: Sequence[float], processes: Sequence[int] | None = None) -> Row:
     """Return statistics for positive samples, for which lower is better.
 
     `processes` gives each process's sample count; by default, one process took all samples.
     """
     turns = [[[count] for count in processes]] if processes else None
-    return {"samples": len(samples), **sample_columns(Median([samples], seed=name, turns=turns))}
+    return {"samples": len(samples), **sample_columns(Median([samples], turns=turns))}
 
 
 def spread(low: float | None, median: float, high: float | None) -> float | None:

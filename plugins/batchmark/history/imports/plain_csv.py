@@ -116,6 +116,5 @@ def _parameters(line: Entry) -> dict[str, Parameter]:
     }
 
 
-def _figures(first: Entry, unit: Unit, samples: Sequence[Entry]) -> Row:
-    values = [unit.sample(one.at("value")) for one in samples]
-    return sample_figures(values, first.at("name").text())
+def _figures(_first: Entry, unit: Unit, samples: Sequence[Entry]) -> Row:
+    return sample_figures([unit.sample(one.at("value")) for one in samples])

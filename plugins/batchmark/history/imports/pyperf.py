@@ -46,7 +46,7 @@ def parse(document: Entry) -> Contents:
                 recorded_at=min(dates, default=None),
                 workload=name,
                 machine=_machine(document, entry),
-                **figures_or_reason(entry, _figures, unit, name),
+                **figures_or_reason(entry, _figures, unit),
             )
 
 
@@ -77,14 +77,14 @@ def _machine(document: Entry, benchmark: Entry) -> Row:
     }
 
 
-def _figures(benchmark: Entry, unit: Unit, name: str) -> Row:
+def _figures(benchmark: Entry, unit: Unit) -> Row:
     runs = [
         [unit.sample(value) for value in run.at("values").each()]
         for number, run in enumerate(benchmark.at("runs").each())
         if not _is_calibration(run, number)
     ]
     samples = [sample for run in runs for sample in run]
-    return sample_figures(samples, name, [len(run) for run in runs if run])
+    return sample_figures(samples, [len(run) for run in runs if run])
 
 
 def _is_calibration(run: Entry, number: int) -> bool:

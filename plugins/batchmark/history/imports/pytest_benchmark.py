@@ -38,7 +38,7 @@ def parse(document: Entry) -> Contents:
             yield measured(
                 workload=name,
                 parameters=parameters,
-                **figures_or_reason(entry, _figures, name),
+                **figures_or_reason(entry, _figures),
             )
 
 
@@ -61,11 +61,11 @@ def _machine(document: Entry) -> Row:
     }
 
 
-def _figures(entry: Entry, name: str) -> Row:
+def _figures(entry: Entry) -> Row:
     seconds, stats = SECONDS_OF_CALLS.sample, entry.at("stats")
     if stats.at("data").value:
         samples = [seconds(sample) for sample in stats.at("data").each()]
-        return sample_figures(samples, name)
+        return sample_figures(samples)
     rounds = stats.at("rounds").count()
     low, first, median, third, high = (
         seconds(stats.at(key)) for key in ("min", "q1", "median", "q3", "max")

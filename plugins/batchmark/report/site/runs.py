@@ -120,7 +120,10 @@ class RunLine:
         if self.summary.worse is None:
             return "not judged: not compared with earlier runs"
         if self.summary.worse:
-            return formatting.count(self.summary.worse, "change") + " for the worse"
+            told = f"{formatting.count(self.summary.worse, 'change')} for the worse"
+            began = self.summary.worse_since
+            first = "the first " if self.summary.worse > 1 else ""
+            return f"{told}, {first}since {began:%Y-%m-%d}" if began else told
         return f"{NOT_KNOWN}: too few runs" if self.summary.too_early else "nothing worse"
 
     @property

@@ -103,9 +103,7 @@ def test_a_calibration_is_found_by_its_row_and_code():
     assert table.find(samples_of([(1.0,)])) == table.rows[0]
     opencv = Implementation(name="opencv", version="5.0.0")
     for fields in ({"parameters": {"size": 2}}, {"dtype": "tf32"}, {"implementation": opencv}):
-        assert (
-            table.find(RowSamples("other", measured=[(JOB, build_row((1.0,), **fields))])) is None
-        )
+        assert table.find(RowSamples(measured=[(JOB, build_row((1.0,), **fields))])) is None
 
 
 def test_a_fingerprint_says_what_has_changed():

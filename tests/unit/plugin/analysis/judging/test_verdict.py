@@ -58,15 +58,13 @@ def heavy_tails(rng, jobs, noise):
 def test_equal_jobs_are_rarely_called_different(noise, jobs, other_jobs, calibration_jobs, cases):
     rng = np.random.default_rng([jobs, other_jobs, calibration_jobs])
     called = left_out = 0
-    for case in range(cases):
+    for _ in range(cases):
         sides = []
         for name, number in (("a", jobs), ("b", other_jobs)):
             known = None
             if calibration_jobs:
                 known = row_scatter(samples_of(noise(rng, calibration_jobs, 0.02)))
-            sides.append(
-                Contestant(name, samples_of(noise(rng, number, 0.02), f"{name}{case}"), known)
-            )
+            sides.append(Contestant(name, samples_of(noise(rng, number, 0.02)), known))
         judgement = judge(*sides)
         called += judgement.faster is not None
         left_out += not judgement.ratio.interval.low <= 1 <= judgement.ratio.interval.high

@@ -19,14 +19,14 @@ def said(found):
     return report_words.break_even(found, "g5", "c5")
 
 
-def measured(costs, *, noise, jobs, rng, name):
+def measured(costs, *, noise, jobs, rng):
     """A curve from samples with right-skewed noise, half of it shared by a job's samples."""
     medians = []
-    for index, cost in enumerate(costs):
+    for cost in costs:
         levels = cost * (1 + noise / 2 * rng.standard_normal(jobs))
         count = int(rng.integers(8, 15))
         samples = [list(level * (1 + noise * (rng.gamma(2, 1, count) - 1.678))) for level in levels]
-        medians.append(Median(samples, seed=f"{name} {index}"))
+        medians.append(Median(samples))
     return Curve.of(medians)
 
 
@@ -46,13 +46,10 @@ def planted(rng, *, inside):
     return list(sizes), gpu, cpu, truth
 
 
-def find(rng, case, *, inside):
+def find(rng, *, inside):
     sizes, gpu, cpu, truth = planted(rng, inside=inside)
     noise, jobs = rng.uniform(0.005, 0.05), int(rng.integers(1, 11))
-    curves = [
-        measured(costs, noise=noise, jobs=jobs, rng=rng, name=f"{name} {case}")
-        for name, costs in (("gpu", gpu), ("cpu", cpu))
-    ]
+    curves = [measured(costs, noise=noise, jobs=jobs, rng=rng) for costs in (gpu, cpu)]
     return break_even(sizes, *curves), truth
 
 
@@ -60,8 +57,8 @@ def find(rng, case, *, inside):
 def test_planted_crossovers_lie_in_their_intervals_which_are_narrow(cases, least):
     rng = np.random.default_rng(20261121)
     hits, widths = 0, []
-    for case in range(cases):
-        found, truth = find(rng, case, inside=True)
+    for _ in range(cases):
+        found, truth = find(rng, inside=True)
         low, high = found.low or 0.0, found.high or np.inf
         hits += found.outcome == "crossover" and low <= truth <= high
         if found.low and found.high:
@@ -74,7 +71,7 @@ def test_planted_crossovers_lie_in_their_intervals_which_are_narrow(cases, least
 @quick_and_long("cases", quick=[6], long=[30])
 def test_no_crossover_is_found_beyond_the_sizes_measured(cases):
     rng = np.random.default_rng(7)
-    outcomes = [find(rng, case, inside=False)[0].outcome for case in range(cases)]
+    outcomes = [find(rng, inside=False)[0].outcome for case in range(cases)]
     assert outcomes == ["cpu_ahead"] * cases
 
 

@@ -17,7 +17,7 @@ def measured(throughputs, *, spread=0.01, seed=0):
     for number, throughput in throughputs.items():
         levels = 1 + spread / 2 * rng.standard_normal((3, 1))
         samples = levels * (1 + spread * rng.standard_normal((3, 5))) / throughput
-        found[number] = Median([list(samples.flat)], seed=f"{seed} {number}", turns=[[[5]] * 3])
+        found[number] = Median([list(samples.flat)], turns=[[[5]] * 3])
     return found
 
 
@@ -54,7 +54,7 @@ def test_noise_invents_no_knee_and_hides_none():
 def test_what_is_not_enough_for_a_knee():
     one = find_knee(measured({4: 1.0}))
     assert (one.outcome, one.replicas) == ("not_known", None)
-    few = find_knee({n: Median([[1 / n] * 3], seed=str(n)) for n in (1, 2)})
+    few = find_knee({n: Median([[1 / n] * 3]) for n in (1, 2)})
     assert (few.outcome, few.replicas, few.low) == ("not_known", 2, None)
     assert "needs at least 6" in few.reason
 
@@ -78,7 +78,7 @@ def test_a_knee_lies_in_its_interval_among_the_numbers_measured_in_any_unit(leve
 @fuzzed(25)
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=6))
 def test_without_noise_the_knee_is_the_first_that_has_its_share_of_the_best(levels):
-    knee = find_knee({n: Median([[1 / one] * 6], seed=str(n)) for n, one in enumerate(levels)})
+    knee = find_knee({n: Median([[1 / one] * 6]) for n, one in enumerate(levels)})
     throughputs = [1 / (1 / one) for one in levels]
     enough = [n for n, one in enumerate(throughputs) if one >= WORTH * max(throughputs)]
     assert knee.replicas == enough[0]

@@ -39,18 +39,20 @@ def test_a_run_without_a_result_is_named_by_what_it_planned():
 
 
 @pytest.mark.parametrize(
-    ("worse", "too_early", "changed"),
+    ("worse", "since", "too_early", "changed"),
     [
-        (None, False, "not judged: not compared with earlier runs"),
-        (1, False, "1 change for the worse"),
-        (2, True, "2 changes for the worse"),
-        (0, True, "not known yet: too few runs"),
-        (0, False, "nothing worse"),
+        (None, None, False, "not judged: not compared with earlier runs"),
+        (1, None, False, "1 change for the worse"),  # stored before its date was
+        (1, NOW, False, "1 change for the worse, since 2026-12-06"),
+        (2, NOW, True, "2 changes for the worse, the first since 2026-12-06"),
+        (0, None, True, "not known yet: too few runs"),
+        (0, None, False, "nothing worse"),
     ],
 )
-def test_a_line_counts_what_changed_for_the_worse(worse, too_early, changed):
+def test_a_line_counts_what_changed_for_the_worse(worse, since, too_early, changed):
     summary = summarize(report_of(build_run()))
-    summary = summary.model_copy(update={"worse": worse, "too_early": too_early})
+    told = {"worse": worse, "worse_since": since, "too_early": too_early}
+    summary = summary.model_copy(update=told)
     assert RunLine("run", NOW, "", "blog", "success", summary).changed == changed
 
 
