@@ -57,9 +57,9 @@ RUN_TASK = "run_benchmark"
 JUDGED_AFTER = timedelta(hours=2)
 DAYS_OF_WEEK = {SUITE_DAG: 0, JOB_DAG: 1, NODES_DAG: 2}
 MOST_USD = 50.0  # high enough that no fresh job is refused
-# Each search for changes takes a third of a second, so earlier weeks get one only if they can have a
-# result. Searching every week gives the same result (tests/unit/sample). The list of runs shows only
-# those with a report, each of which takes a quarter of a second.
+# Each search for changes takes a third of a second, so earlier weeks get one only if they can have
+# a result. Searching every week gives the same result (tests/unit/sample). The list of runs shows
+# only those with a report, each of which takes a quarter of a second.
 REPORTED_FROM, DRAWN_FROM = 48, 50
 REPORTED = range(REPORTED_FROM, 52)
 JUDGED: Mapping[str, Collection[int]] = {
