@@ -113,13 +113,14 @@ def detect(series: Sequence[float]) -> list[int]:
 
 
 def level(logs: Array, runs: int) -> Level:
-    """Summarise the figures between two changes: logs of shape (n,), n >= 1."""
+    """Summarise the figures between two changes: logs of shape (n,), n >= runs >= 1."""
     center = float(np.median(logs))
     spread = MAD_TO_SD * float(np.median(np.abs(logs - center)))
     return Level(
         median=float(np.exp(center)),
         spread=float(np.expm1(spread)) if logs.size > 1 else None,
         runs=runs,
+        fresh=logs.size - runs,
     )
 
 

@@ -147,6 +147,9 @@ class Level(Record):
         description="run-to-run standard deviation, relative to the median; null for a single run",
     )
     runs: int = Field(ge=1)
+    fresh: int = Field(
+        default=0, ge=0, description="number of fresh jobs whose figures count beside the runs'"
+    )
 
 
 class ChangePoint(Record):

@@ -69,9 +69,12 @@ def _line(series: Series, standing: Standing, table: pa.Table) -> Iterator[str]:
     change = f"{_share(series, newest / level.median - 1)}, {word}" if level else word
     yield f"{name:{NAME_WIDTH}} {usable.size:>4} {latest:>8} {earlier:>8}  {change}"
     if point:
-        share, begun = _share(series, point.change), point.since
-        old = row_values.text(series.key.values, point.before.median)
-        yield f"{'':{NAME_WIDTH}} level {share} since {begun:%Y-%m-%d}, {old} before"
+        old, new = (
+            row_values.text(series.key.values, level.median)
+            for level in (point.before, point.after)
+        )
+        moved = f"since {point.since:%Y-%m-%d}, {_share(series, point.change)} from {old}"
+        yield f"{'':{NAME_WIDTH}} level {new} {moved}"
         rows = table.filter(pc.equal(table["target"].cast(pa.string()), series.key.target))
         versions = {run.run_id: Version.agreed(run.versions) for run in runs_of(rows)}
         if told := since(versions[point.last_run_id], versions[point.first_run_id]):

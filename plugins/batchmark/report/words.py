@@ -88,8 +88,8 @@ def undecided(changes: Iterable[float]) -> str:
     """Say why sides with enough jobs can't be told apart, and what would help."""
     most = formatting.difference_text(max(changes, default=0.0))
     return (
-        f"Where the result is {NOT_KNOWN}, identical jobs may differ by up to {most}: more repeats "
-        "would help."
+        f"Where the result is {NOT_KNOWN}, the times of identical jobs may differ by up to {most}: "
+        "more repeats would help."
     )
 
 

@@ -141,9 +141,10 @@ def value_text(amount: float, metric: Metric, series: SeriesKey) -> str:
 
 
 def level(level: Level) -> str:
-    """Describe the spread and number of runs behind a level's median."""
+    """Describe the spread and the numbers of runs and fresh jobs behind a level's median."""
     spread = "" if level.spread is None else f"spread {formatting.percent(level.spread)}, "
-    return f"{spread}{formatting.count(level.runs, 'run')}"
+    fresh = f" and {formatting.count(level.fresh, 'fresh job')}" if level.fresh else ""
+    return f"{spread}{formatting.count(level.runs, 'run')}{fresh}"
 
 
 def movement(point: ChangePoint) -> str:

@@ -227,7 +227,8 @@ class Comparison:
         counts = [len(side.jobs) for one in suites for side in (one.first, one.second)]
         fewest = min(counts, default=0)
         lacking = sum(_repeats([row]) < fewest for row in rows)
-        change = max(row.noise.critical_change for row in rows)
+        noisiest = max(rows, key=lambda row: row.noise.critical_change)
+        change = noisiest.noise.critical_change
         most = (
             f"up to {formatting.difference_text(change)}"
             if change < TENFOLD
@@ -236,7 +237,7 @@ class Comparison:
         yield (
             f"Not known yet in {formatting.count(len(rows), 'row')}: with "
             f"{formatting.count(_repeats(rows), 'repeat')} per side, identical jobs may differ by "
-            f"{most}."
+            f"{most}{f' ({row_label(noisiest)})' if len(rows) > 1 else ''}."
         )
         if lacking:
             yield f"In {lacking} of these, repeats that did not settle were excluded."
@@ -244,8 +245,19 @@ class Comparison:
     @property
     def remarks(self) -> list[str]:
         """The remedy, the limits of the figures and verdicts, and rows that stand out."""
-        notes = (self.remedy, undecided_intervals(self.rows, dollars=False), self._elsewhere)
+        undecided = undecided_intervals(self.rows, dollars=False)
+        notes = (self.remedy, undecided, self._wider, self._elsewhere)
         return [*filter(None, notes), *self._far_slower()]
+
+    @property
+    def _wider(self) -> str | None:
+        """Explain intervals of ratios that are wider than those of both figures allow."""
+        if not any(map(_is_wider, self.rows)):
+            return None
+        return (
+            f"A {self.ratio}'s interval also allows for noise from job to job: it can be wider "
+            "than both figures' intervals suggest."
+        )
 
     @property
     def _elsewhere(self) -> str | None:
@@ -334,6 +346,14 @@ class Comparison:
         notes = (*self.remarks, *self.difference_lines, self.ratio_meaning)
         lines += ["", *map(markdown, notes)]
         return "\n".join(lines) + "\n"
+
+
+def _is_wider(row: Row) -> bool:
+    first, second, found = row.gpu.median_seconds, row.cpu.median_seconds, row.speedup.interval
+    if not (first.interval and second.interval and found):
+        return False
+    low, high = second.interval.low / first.interval.high, second.interval.high / first.interval.low
+    return found.low < low or found.high > high
 
 
 def relative_change(row: Row, speedup: float) -> float:

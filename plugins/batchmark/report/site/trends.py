@@ -110,9 +110,12 @@ class Trend:
         if not (parts or level):
             parts.append("first run")
         if point:
-            share, begun = change_words.share(point, point.change), point.since
-            old = change_words.value(point.before.median, point.metric, point.series)
-            parts.append(f"level {share} since {begun:%Y-%m-%d}, {old} before")
+            old, new = (
+                change_words.value(level.median, point.metric, point.series)
+                for level in (point.before, point.after)
+            )
+            share = change_words.share(point, point.change)
+            parts.append(f"level {new} since {point.since:%Y-%m-%d}, {share} from {old}")
             parts += [self.since] if self.since else []
         return "; ".join(parts)
 

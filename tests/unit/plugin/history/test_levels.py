@@ -69,7 +69,7 @@ def told(change, level, text):
         return []
     first, old = change
     share = formatting.change(level / old - 1)
-    return [f"level {share} since {day(first)}, {text(old)} before"]
+    return [f"level {text(level)} since {day(first)}, {share} from {text(old)}"]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_newest_run_is_held_against_its_level_in_all_views(levels, newest, lev
 def test_a_run_that_its_fresh_jobs_make_a_change_is_held_against_the_level_before():
     rows = shaped([(20, 0.010)], 0.013)
     rows += [measured(0.013, GPU, day=20, purpose="confirmation") for _ in range(3)]
-    change = f"level +30 % since {day(20)}, 10.0 ms before"
+    change = f"level 13.0 ms since {day(20)}, +30 % from 10.0 ms"
     assert shown(rows) == ["21 13.0 ms 10.0 ms +30 %, a change", change]
     assert trend(rows) == [change]
     rows.append(measured(0.01304, GPU, day=21))

@@ -60,7 +60,9 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     text = pages.text("/trends")
     assert "4 series over up to 5 runs, 1 with an alert." in text
     assert text.count('class="mark alert"') == 1
-    assert len(re.findall(r"level \+\S+\s% since ", text)) == 2  # to be read, and to be heard
+    assert (
+        len(re.findall(r"level \S+ m?s since \S+, \+\S+\s% from ", text)) == 2
+    )  # to be read, and to be heard
     assert len(re.findall(r"the previous median, [^,]+, not known yet", text)) == 2 * 3
     assert text.count("dashed: image digest</span>") == 4
     assert re.search(r"<title>[^<]*: image digest sha256:\w+ → sha256:cdcdcdcdcdcd", text)
@@ -118,8 +120,8 @@ def test_thirty_runs_with_a_change_show_it_where_it_happened_and_what_it_is_wort
     (marked,) = [row for row in rows if alert.id in row]
     assert "+30\N{NO-BREAK SPACE}%" in marked
     assert runs[20].run_id in marked
-    held = r"the previous median, \S+ m?s, within the noise; level \+30\s% since \S+, \S+ m?s "
-    assert len(re.findall(f"{held}before", pages.text("/trends"))) == 2 * 4
+    held = r"the previous median, \S+ m?s, within the noise; level \S+ m?s since \S+, \+30\s% from "
+    assert len(re.findall(held, pages.text("/trends"))) == 2 * 4
     (overview,) = re.findall(r'id="overview".*?</table>', pages.text("/runs"), re.DOTALL)
     assert overview.count(" against the previous median, ") == 2
     assert "a change" not in overview
