@@ -20,7 +20,7 @@ from batchmark.changes.suspects import (
 )
 from batchmark.changes.timelines import ledger
 from batchmark.core import formatting
-from batchmark.report.changes.words import confirmation
+from batchmark.report.changes.words import confirmation, level
 from tests.builders.changed_series import LEVEL, build_history, build_key, noisy
 
 
@@ -139,7 +139,8 @@ def test_three_slow_fresh_jobs_let_a_level_show_in_its_first_run():
     (point,) = detect_changes([with_fresh(one, 1.11, 1.13, 1.12)])
     assert (point.first_run_id, point.last_run_id) == ("run-20", "run-19")
     assert point.change == pytest.approx(0.12, abs=0.02)
-    assert (point.before.runs, point.after.runs) == (20, 1)
+    assert (point.before.runs, point.before.fresh) == (20, 0)
+    assert level(point.after).endswith(", 1 run and 3 fresh jobs")
     assert point.near_run_ids == ("run-17", "run-18", "run-19", "run-20")
 
 

@@ -8,9 +8,11 @@ import pytest
 from rich.console import Console
 
 from batchmark.analysis.side_by_side import Chosen, side_by_side
+from batchmark.core.intervals import Interval
 from batchmark.report.gate import Gate
 from batchmark.report.site.compare import Comparison
 from batchmark.report.terminal.rows import render_comparison
+from batchmark.report.words import row_label
 from tests.builders.own_jobs import GPU, LOSS, THROUGHPUT, failed
 from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run
 from tests.builders.runs import LAPTOP_ENVIRONMENT as LAPTOP
@@ -142,6 +144,17 @@ def test_figures_from_outside_ec2_are_no_instance_types(found):
     assert last == f"Measured outside EC2, on {model}: no figure describes an instance type."
 
 
+def test_a_ratios_interval_that_its_sides_do_not_explain_is_explained(found):
+    explained = "A ratio's interval also allows for noise from job to job"
+    assert sum(explained in remark for remark in found.remarks) == 1
+    row = found.rows[0]
+    exact = row.speedup.model_copy(
+        update={"interval": Interval(low=row.speedup.value, high=row.speedup.value)}
+    )
+    narrow = of_rows(found, row.model_copy(update={"speedup": exact}))
+    assert not any("interval also allows" in remark for remark in narrow.remarks)
+
+
 def test_cold_starts_are_not_to_be_repeated():
     remedy = comparison(cold=1).remedy
     assert "2 rows have too few samples" in remedy
@@ -152,14 +165,21 @@ def test_cold_starts_are_not_to_be_repeated():
 def test_what_is_not_comparable_is_not_counted_as_not_known_too(found):
     rows = [row.model_copy(update={"verdict": "undecided"}) for row in found.rows]
     rows[0] = rows[0].model_copy(update={"same_cpu": "EPYC"})
-    noisy = {"smallest_detectable_change": 9.0}
     rows[1:] = [
-        row.model_copy(update={"noise": row.noise.model_copy(update=noisy)}) for row in rows[1:]
+        row.model_copy(
+            update={
+                "noise": row.noise.model_copy(
+                    update={"smallest_detectable_change": 9.0, "critical_change": change}
+                )
+            }
+        )
+        for row, change in zip(rows[1:], (0.3, 0.2), strict=True)
     ]
     barred = of_rows(found, *rows)
     assert barred.answer.endswith("; not known yet in 2; not comparable in 1.")
     assert "Not comparable in 1 row: both targets ran on the same CPU, EPYC." in barred.remedy
     assert "Not known yet in 2 rows" in barred.remedy
+    assert f"by up to 30 % ({row_label(rows[1])})." in barred.remedy
     gate = Gate(barred, [], 0, "6 jobs", 5.0)
     counts = "2 rows compared, 0 slower by 5 % or more, 0 missing, 2 undecided, 1 not comparable, 0"
     assert counts in gate.last_line
