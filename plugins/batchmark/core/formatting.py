@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from batchmark.core.suites import NO_DTYPE
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 Others: TypeAlias = "Iterable[Estimate | None]"  # figures beside one, which may be among them
 MOST_DIGITS = 4  # judgment: nobody needs more, however narrow the interval
 FEWEST_DIGITS = 2  # rounded to one digit, 1.5 would be a third off
+ANY_DIGITS = Context(prec=700)  # enough for any float in full
 FAR_APART = 10.0  # a factor: figures that differ by it look different to two digits
 TIMES = "\N{MULTIPLICATION SIGN}"
 MINUS = "\N{MINUS SIGN}"
@@ -278,7 +280,11 @@ def _last_digit(value: float, digits: int) -> int:
 
 
 def _rounded(value: float, last_digit: int) -> str:
-    return f"{round(value, -last_digit):.{max(0, -last_digit)}f}"
+    """Round halves up, as readers do: `round` would turn 345 into 340."""
+    if not math.isfinite(value):
+        return f"{value:f}"
+    last = Decimal(1).scaleb(last_digit)
+    return f"{Decimal(repr(float(value))).quantize(last, ROUND_HALF_UP, ANY_DIGITS):f}"
 
 
 def target_label(name: str, *, fell_back: bool) -> str:

@@ -101,7 +101,7 @@ class Gate(NamedTuple):
     def _ruled_out(self) -> str:
         """How much slower undecided rows can be; empty if one of them has no interval."""
         worst = [
-            max(1 / row.speedup.interval.low, (1 + row.noise.critical_change) / row.speedup.value)
+            1 / row.speedup.interval.low
             for row in self.comparison.not_known_yet
             if row.speedup.interval
         ]

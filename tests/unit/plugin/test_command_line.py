@@ -83,7 +83,7 @@ def test_single_documents_are_compared_and_decide_little(tmp_path, old, compare)
         "compared, 0 slower by 5 % or more, 0 missing, 1 undecided, 0 missing from the baseline; "
         "1 repeat with 20 samples against the baseline's 1 repeat with 20 samples. "
         "Allowing for what identical jobs may differ by, the undecided row is slower by at most "
-        "3.2×."
+        "2.4×."
     )
     code, out = compare(*sides, "--gate", "--require-decided")
     assert code == FAILED

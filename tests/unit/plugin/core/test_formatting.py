@@ -99,6 +99,11 @@ AMOUNTS = st.builds(
 UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 
 
+def test_halves_are_rounded_up_as_readers_do():
+    """345 as 340 beside 330 made a ratio of 0.94 look wrong."""
+    assert [formatting.two_digits(one) for one in (345.0, 335.0, 0.345)] == ["350", "340", "0.35"]
+
+
 @quick_and_long("examples", [60], [20_000])
 def test_rounding_turns_no_order_around(examples):
     def show(figures):

@@ -142,7 +142,7 @@ def test_costs_by_target_add_up_and_spot_savings_are_against_on_demand():
     assert "container time of all attempts" in found["This run"]
     assert found["Cold start, from submission to the end of warm-up"] == (
         "A job on g5.xlarge took 217 s to start, at least $0.011, 177 s of it for RUNNABLE; a job "
-        "on c5.2xlarge took 214 s to start, at least $0.0034, 177 s of it for RUNNABLE. All steps "
+        "on c5.2xlarge took 215 s to start, at least $0.0034, 177 s of it for RUNNABLE. All steps "
         "are listed with its jobs."
     )
     assert "Spot" not in found
