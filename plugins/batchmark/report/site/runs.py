@@ -152,8 +152,10 @@ def run_summary(lines: Sequence[RunLine], *, first: bool = True) -> str:
     """Give the latest answer among a page's runs, or say how to start the first run."""
     if first and not lines:
         return "No runs yet. Trigger the DAG GPU-CPU benchmark, and its report will appear here."
-    latest = next((line.summary for line in lines if line.summary), None)
-    return f"The latest answer: {latest.verdict}. {latest.sentence}" if latest else ""
+    latest = next((line for line in lines if line.summary), None)
+    return (
+        f"The latest answer ({latest.name}): {latest.verdict} {latest.sentence}" if latest else ""
+    )
 
 
 def cost_note(lines: Sequence[RunLine]) -> str | None:

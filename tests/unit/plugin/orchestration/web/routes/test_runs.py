@@ -42,7 +42,7 @@ def test_runs_are_listed_newest_first_with_their_answers(pages, shelf):
     places = [text.index(f">{run_id}<") for run_id in reversed(ids)]
     assert places == sorted(places)
     assert text.count("Of 2 rows, the GPU is") == 4  # each, and the latest in the first sentence
-    assert "The latest answer: " in text
+    assert "The latest answer (suite blog, 2026-11-22 " in text
     for day in range(3, 25):
         shelf.measured(day)
     first = pages.text("/runs")
