@@ -171,7 +171,7 @@ class RowSamples:
     def _rows(self) -> list[Measurement]:
         return [row for _, row in self.by_job]
 
-    @property
+    @cached_property
     def by_job(self) -> list[tuple[CollectedJob, Measurement]]:
         """What was measured, by when: figures must not depend on how a run numbers its jobs."""
         return sorted(self.measured, key=lambda one: one[0].document.started_at)
