@@ -180,10 +180,12 @@ def _names(first: Path, second: Path) -> list[str]:
 def _gate(
     comparison: Comparison, new: Chosen, baseline: Chosen, options: argparse.Namespace
 ) -> Gate:
+    missing = missing_rows(new, baseline)
+    named = [one.row for one in missing]
     return Gate(
         comparison,
-        missing=missing_rows(new, baseline),
-        missing_before=len(missing_rows(baseline, new)),
+        missing=missing,
+        missing_before=sum(one.row not in named for one in missing_rows(baseline, new)),
         measured=f"{_measured(new)} against the baseline's {_measured(baseline)}",
         least_percent=options.least_percent,
         allow_missing=options.allow_missing,

@@ -121,11 +121,11 @@ GPU = JobOn("g5.xlarge", start_up=12.0, each=0.01)
 CPU = JobOn("c5.2xlarge", start_up=4.0, each=0.08)
 
 
-def left_by_try_job(folder, *sides, run_id="run", repeats=3):
+def left_by_try_job(folder, *sides, run_id="run", repeats=3, **fields):
     """The folder raw/ with a run's documents, of which the first of a side started its target."""
     for side in sides:
-        jobs = side.jobs((SMALL, 256), repeats, start=None)
-        for job in [side.job(SMALL, repeats + 1, start=None), *jobs]:
+        jobs = side.jobs((SMALL, 256), repeats, start=None, **fields)
+        for job in [side.job(SMALL, repeats + 1, start=None, **fields), *jobs]:
             job_id = f"{run_id}-{job.job_id}"
             found = job.document.model_copy(update={"run_id": run_id, "job_id": job_id})
             size = found.measurements[0].parameters["size"]
@@ -175,8 +175,8 @@ def failed(detail="its check ended with 1", kind="command"):
     return OwnersCheck(kind=kind, passed=False, detail=detail)
 
 
-def with_output(sha256):
-    return OwnersCheck(kind="checksum", passed=True, output_sha256=sha256)
+def with_output(sha256, **fields):
+    return OwnersCheck(kind="checksum", passed=True, output_sha256=sha256, **fields)
 
 
 def own_run():

@@ -26,6 +26,10 @@ class OwnersCheck(Model):
     output_sha256: Name | None = optional(
         "checksum of the output file that the owner specified; null if there is none"
     )
+    is_wanted_sha256: bool = Field(
+        default=False,
+        description="whether the owner specified that checksum, so sides may differ in it",
+    )
 
 
 class BadLine(Model):

@@ -15,8 +15,8 @@ from batchmark_job.result.values import Parameter
 
 # A row's size parameters, the same for all rows of a job.
 Size: TypeAlias = tuple[tuple[str, Parameter], ...]
+OUTPUTS_DIFFER = "the sides' outputs differ"
 SHOWN_DIGITS = 12  # of a checksum, in messages
-Found: TypeAlias = list[tuple[CollectedJob, Measurement]]
 
 
 def size_of(parameters: Mapping[str, Parameter]) -> Size:
@@ -50,24 +50,22 @@ def check_problems(jobs_of: Mapping[str, Sequence[CollectedJob]]) -> dict[str, d
         if len(set(outputs.values())) > 1:
             told = ", ".join(f"{name} has {sha[:SHOWN_DIGITS]}" for name, sha in outputs.items())
             for name in outputs:
-                problems[name][size] = (
-                    f"the sides' outputs have different SHA-256 checksums: {told}"
-                )
+                problems[name][size] = f"{OUTPUTS_DIFFER}; by SHA-256, {told}"
     return problems
 
 
-def _whole_jobs(jobs: Iterable[CollectedJob]) -> dict[Size, Found]:
-    found: dict[Size, Found] = defaultdict(list)
+def _whole_jobs(jobs: Iterable[CollectedJob]) -> dict[Size, list[Measurement]]:
+    found: dict[Size, list[Measurement]] = defaultdict(list)
     for job in jobs:
         for row in job.document.measurements:
             if row.check and not ToldMetric.of(row.parameters):
-                found[size_of(row.parameters)].append((job, row))
+                found[size_of(row.parameters)].append(row)
     return found
 
 
-def _problem(found: Found) -> str | None:
+def _problem(found: Iterable[Measurement]) -> str | None:
     """Return why a target's jobs of one size don't count, or None; interrupted jobs are ignored."""
-    ended = [row for _, row in found if row.status is not MeasurementStatus.INTERRUPTED]
+    ended = [row for row in found if row.status is not MeasurementStatus.INTERRUPTED]
     failed = [row for row in ended if row.check and not row.check.passed]
     if failed:
         reasons = dict.fromkeys((row.check and row.check.detail) or row.reason for row in failed)
@@ -77,10 +75,7 @@ def _problem(found: Found) -> str | None:
     return "its outputs differ from job to job" if len(outputs) > 1 else None
 
 
-def _output(found: Found) -> str | None:
+def _output(found: Iterable[Measurement]) -> str | None:
     """Return the jobs' common output checksum; None if there is none or the owner specified it."""
-    for job, row in found:
-        plan = job.planned.own_job
-        if row.check and row.check.output_sha256 and not (plan and plan.output_sha256):
-            return row.check.output_sha256
-    return None
+    checks = (row.check for row in found if row.check and not row.check.is_wanted_sha256)
+    return next(filter(None, (check.output_sha256 for check in checks)), None)

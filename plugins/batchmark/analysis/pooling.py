@@ -7,7 +7,7 @@ Durations are in seconds.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -158,6 +158,10 @@ class TargetJobs:
                 differences.append(f"{name}: {', '.join(found)}")
         return differences
 
+    def checked(self, problems: Mapping[Size, str]) -> TargetJobs:
+        """Pool these jobs' samples, without sizes that have a problem."""
+        return replace(self, samples=_pool(self.jobs, problems))
+
     def total(self, span: Span) -> Median | None:
         """Return the median duration of whole jobs, using one sample per uninterrupted job."""
         complete = [job for job in self.jobs if job.document.status == "complete"]
@@ -193,9 +197,8 @@ def group_jobs(run: CollectedRun) -> dict[tuple[str, str], list[TargetJobs]]:
         problems = check_problems({name: target.jobs for name, target in targets.items()})
         found[key] = []
         for name, target in targets.items():
-            for part in _by_instance_type(target):
-                part.samples = _pool(part, problems[name])
-                found[key].append(part)
+            parts = _by_instance_type(target)
+            found[key] += [part.checked(problems[name]) for part in parts]
     return found
 
 
@@ -247,9 +250,9 @@ def fell_back(job: CollectedJob) -> bool:
     return job.planned.device == "cuda" and on_cpu and has_valid_results(job)
 
 
-def _pool(target: TargetJobs, problems: Mapping[Size, str]) -> dict[RowKey, RowSamples]:
+def _pool(jobs: Iterable[CollectedJob], problems: Mapping[Size, str]) -> dict[RowKey, RowSamples]:
     pooled: dict[RowKey, RowSamples] = {}
-    for job in target.jobs:
+    for job in jobs:
         for row in job.document.measurements:
             key = row_key(row)
             samples = pooled.setdefault(key, RowSamples(problems.get(size_of(row.parameters))))

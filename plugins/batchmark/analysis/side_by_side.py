@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self, TypeVar
 
@@ -11,6 +11,7 @@ from pydantic import Field
 
 from batchmark.analysis.judging.noise import NoiseTable, RowName
 from batchmark.analysis.judging.significance import ENOUGH_REPEATS
+from batchmark.analysis.owners_checks import check_problems
 from batchmark.analysis.pairs.compared_rows import SIGNS, Row, UncomparedRow, compare_row
 from batchmark.analysis.pooling import TargetJobs, TargetRecord, fell_back
 from batchmark.analysis.samples import RowKey, RowSamples, kept_samples
@@ -135,7 +136,7 @@ def side_by_side(first: Chosen, second: Chosen) -> list[SideBySide]:
             f"{first.label} measured {', '.join(ours)}, and {second.label} measured "
             f"{', '.join(theirs)}: they have no suite in common"
         )
-    return [_compared(suite, ours[suite], theirs[suite]) for suite in suites]
+    return [_compared(suite, *_checked(ours[suite], theirs[suite])) for suite in suites]
 
 
 def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
@@ -144,14 +145,17 @@ def missing_rows(first: Chosen, second: Chosen) -> list[MissingRow]:
     Raises:
         CollectError: a run has no such target or ran it on several instance types.
     """
-    ours, theirs = first.by_suite, second.by_suite
-    return [
-        MissingRow(RowName.of(samples.row), reason)
-        for suite, target in theirs.items()
-        for key, samples in target.pooled.samples.items()
-        if samples.measured and not samples.check_problem
-        if (reason := _missing(key, ours.get(suite), target))
-    ]
+    missing = []
+    for suite, target in second.by_suite.items():
+        ours = first.by_suite.get(suite)
+        checked = _checked(ours, target)[0] if ours else None
+        missing += [
+            MissingRow(RowName.of(samples.row), reason)
+            for key, samples in target.pooled.samples.items()
+            if samples.measured and not samples.check_problem
+            if (reason := _missing(key, checked, target))
+        ]
+    return missing
 
 
 def _missing(key: RowKey, first: PricedTarget | None, second: PricedTarget) -> str | None:
@@ -234,6 +238,12 @@ def _compared(suite: str, first: PricedTarget, second: PricedTarget) -> SideBySi
         rows=tuple(row for row in found if isinstance(row, Row)),
         uncompared=tuple(row for row in found if isinstance(row, UncomparedRow)),
     )
+
+
+def _checked(*sides: PricedTarget) -> list[PricedTarget]:
+    """Bar own jobs' sizes at which the sides' outputs differ, as within a run."""
+    problems = check_problems({side.pooled.name: side.pooled.jobs for side in sides})
+    return [replace(side, pooled=side.pooled.checked(problems[side.pooled.name])) for side in sides]
 
 
 def _numbers(key: RowKey) -> list[float]:

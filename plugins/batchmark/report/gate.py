@@ -88,13 +88,16 @@ class Gate(NamedTuple):
             found += f" it decided nothing ({self.comparison.next_step})"
         elif self.machines and not self.failed:
             found = "passed, as a slowdown on a different machine doesn't count"
+        elif self.undecided and not self.failed:
+            rows = formatting.count(self.undecided, "row")
+            found = f"passed, but {rows} {'is' if self.undecided == 1 else 'are'} undecided"
         allowed = " (allowed)" if self.missing and self.allow_missing else ""
         return (
             f"Gate {found}: {formatting.count(self.compared, 'row')} compared, {len(self.slower)} "
             f"slower by {self.least_percent:g} % or more, {len(self.missing)} missing{allowed}, "
-            f"{self.undecided} undecided, "
+            f"{self.undecided} undecided{self._ruled_out}, "
             f"{f'{barred} not comparable, ' if barred else ''}{self.missing_before} missing from "
-            f"the baseline; {self.measured}.{self._ruled_out}"
+            f"the baseline; {self.measured}."
         )
 
     @property
@@ -107,11 +110,7 @@ class Gate(NamedTuple):
         ]
         if not worst or len(worst) < self.undecided:
             return ""
-        rows = "the undecided row is" if len(worst) == 1 else "undecided rows are"
-        return (
-            f" Allowing for what identical jobs may differ by, {rows} slower by at most "
-            f"{formatting.difference_text(max(worst) - 1)}."
-        )
+        return f" (slower by at most {formatting.difference_text(max(worst) - 1)})"
 
 
 def _change(row: Row) -> str:

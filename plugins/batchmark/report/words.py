@@ -84,15 +84,6 @@ def whole_jobs_speedup(total: TotalTime) -> formatting.Figure | None:
     return formatting.factor(total.speedup) if total.speedup else None
 
 
-def undecided(changes: Iterable[float]) -> str:
-    """Say why sides with enough jobs can't be told apart, and what would help."""
-    most = formatting.difference_text(max(changes, default=0.0))
-    return (
-        f"Where the result is {NOT_KNOWN}, the times of identical jobs may differ by up to {most}: "
-        "more repeats would help."
-    )
-
-
 def noise(noise: RowNoise) -> str:
     """Describe the noise floor and the smallest change that can be detected above it."""
     floor = f"noise from job to job {formatting.noise(noise.floor)} ({noise.source})"

@@ -7,7 +7,7 @@ by both prices.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -20,6 +20,7 @@ from batchmark.analysis.cost import (
     usd_per_million_calls,
 )
 from batchmark.analysis.judging.noise import RowName, RowNoise
+from batchmark.analysis.owners_checks import OUTPUTS_DIFFER
 from batchmark.analysis.pairs.crossover import calls_until_gpu_pays
 from batchmark.analysis.pooling import Span, TargetJobs
 from batchmark.analysis.samples import Provenance, RowKey, RowSamples, Side
@@ -131,7 +132,7 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
     if not (gpu_side and cpu_side):
         return UncomparedRow(
             **name,
-            reason="; ".join(f"{one}: {of.problem}" for one, of in sides if of.problem),
+            reason=_reason(sides),
             gpu=gpu_side,
             cpu=cpu_side,
             gpu_provenance=gpu_samples.provenance,
@@ -162,6 +163,17 @@ def compare_row(key: RowKey, gpu: PricedTarget, cpu: PricedTarget) -> Row | Unco
         **_dollars("gpu", gpu_samples.row, gpu_side, gpu.price),
         **_dollars("cpu", cpu_samples.row, cpu_side, cpu.price),
     )
+
+
+def _reason(sides: Iterable[tuple[str, RowSamples]]) -> str:
+    """Say why sides can't be compared; what concerns both of them is said once."""
+    found = ((name, samples.problem) for name, samples in sides)
+    reasons = (
+        problem if problem.startswith(OUTPUTS_DIFFER) else f"{name}: {problem}"
+        for name, problem in found
+        if problem
+    )
+    return "; ".join(dict.fromkeys(reasons))
 
 
 def total_time(span: Span, gpu: PricedTarget, cpu: PricedTarget) -> TotalTime:

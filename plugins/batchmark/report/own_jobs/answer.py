@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from batchmark.analysis.judging.advice import undecided
 from batchmark.analysis.judging.noise import SMALL_CHANGE
 from batchmark.analysis.own_jobs.records import JobFigure, OwnJobStudy, Place
+from batchmark.analysis.owners_checks import OUTPUTS_DIFFER
 from batchmark.analysis.pairs.notes import few_whole_jobs_note
 from batchmark.analysis.pairs.pair import Pair
 from batchmark.core import formatting
@@ -22,11 +24,11 @@ from batchmark.report.words import (
     NOT_KNOWN,
     extent,
     measured_target,
-    undecided,
 )
 
 UNKNOWN = "Not known yet"
 ALONE = "Nothing to compare"
+MAY_DIFFER = "If they may, leave out output, and let a check judge them."
 METRICS = "What do the metrics show?"
 STARTS = "Cold or warm?"
 SECTION = "own-job-1"
@@ -78,6 +80,9 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
     time, dollars = list(standings.by_time(study, found)), list(standings.by_dollars(study, found))
     cautions = list(_cautions(study, time, dollars))
     if not any(standings.measured(study, place) for place in found):
+        if words.outputs_differ(study):
+            nothing = f"No result of {study.name} counts: {OUTPUTS_DIFFER}"
+            return StudyAnswer.unknown(asked, nothing, MAY_DIFFER, cautions)
         nothing = f"No job of {study.name} produced a figure; the reasons are below"
         return StudyAnswer.unknown(asked, nothing, AGAIN, cautions)
     if not time:
@@ -204,7 +209,8 @@ def _why_undecided(study: OwnJobStudy, wins: Sequence[Win]) -> str:
     if fewest < MINIMUM_SAMPLES:
         return few_whole_jobs_note(fewest, of=of, start=wins[0].place.start)
     duels = [standings.duel_of(study, win.place, win.leader, win.next) for win in wins]
-    return undecided(duel.noise.critical_change for duel in duels if duel)
+    noises = [duel.noise for duel in duels if duel]
+    return undecided(noises, fewest, short=bool(words.short_sizes(study)))
 
 
 def _lines(studies: Sequence[OwnJobStudy]) -> Iterator[Line]:

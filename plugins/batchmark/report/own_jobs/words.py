@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from batchmark.analysis.own_jobs.records import JobFigure, JobSide, OwnJobStudy, Place
+from batchmark.analysis.owners_checks import OUTPUTS_DIFFER
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure, Others
 from batchmark.core.intervals import Estimate
@@ -179,7 +180,9 @@ def checks(studies: Sequence[OwnJobStudy]) -> str:
     )
     if not any(sides):
         failed = any(figure.checked_by for study in studies for _, figure in figures(study))
-        return "No result counts: each check failed." if failed else "There is no result to check."
+        whys = (OUTPUTS_DIFFER if outputs_differ(one) else "each check failed" for one in studies)
+        why = " or ".join(dict.fromkeys(whys))
+        return f"No result counts: {why}." if failed else "There is no result to check."
     if len(sides) == 1:
         return f"All results that count were checked {_by_kinds(next(iter(sides)))}."
     told = (
@@ -227,6 +230,12 @@ def remarks(study: OwnJobStudy) -> Iterator[str]:
                 f"{formatting.count(side.metrics_left_out, 'line')} of metrics omitted, as a job "
                 "reported more than Batchmark keeps."
             )
+
+
+def outputs_differ(study: OwnJobStudy) -> bool:
+    """Return whether figures are missing for no other reason than this."""
+    problems = [figure.problem for _, figure in figures(study) if figure.problem]
+    return bool(problems) and all(text.startswith(OUTPUTS_DIFFER) for text in problems)
 
 
 def without_figure(study: OwnJobStudy) -> list[str]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from batchmark.analysis.judging.advice import undecided
 from batchmark.analysis.pairs.answer import Answer, Measure, Standing, find_answer
 from batchmark.analysis.pairs.notes import few_jobs_note
 from batchmark.core import formatting
@@ -137,13 +138,13 @@ def _obstacles(report: Report, known: Sequence[Answer]) -> Iterator[str]:
         jobs = [len(side.jobs) for pair in of_calls for side in (pair.gpu, pair.cpu)]
         if (fewest := min(jobs, default=MINIMUM_SAMPLES)) < MINIMUM_SAMPLES:
             yield few_jobs_note(fewest)
-        elif changes := [
-            row.noise.critical_change
+        elif noises := [
+            row.noise
             for pair in of_calls
             for row in pair.rows
             if row.verdict == "undecided" and not row.same_cpu
         ]:
-            yield words.undecided(changes)
+            yield undecided(noises, fewest)
     if len(known) == 1:
         bases = (basis for pair in report.pairs for basis in (pair.gpu_price, pair.cpu_price))
         yield from dict.fromkeys(basis.note for basis in bases if basis.note)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from batchmark.analysis.judging.significance import repeats_to_detect
+from batchmark.analysis.judging.advice import more_repeats
 from batchmark.analysis.pairs.compared_rows import Row, UncomparedRow
 from batchmark.analysis.pairs.notes import undecided_intervals
 from batchmark.analysis.side_by_side import SideBySide, Verdict, verdict
@@ -26,8 +26,6 @@ from batchmark.report.words import outside_ec2, row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
 from batchmark_job.result.own_job import COLD, START
 
-FINDABLE = (0.2, 0.1, 0.05)  # relative differences that more repeats are advised for, in turn
-MANY_REPEATS = 50  # per side; a job that needs more had better run on another machine
 TENFOLD = 9.0  # a relative change; the exact size of a larger one is of no use
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet", "not comparable")
 CSV_COLUMNS = (
@@ -190,33 +188,20 @@ class Comparison:
             return (
                 "check the trend of cold starts over several runs, as more repeats would run warm"
             )
-        if _repeats(self.not_known_yet) >= MINIMUM_SAMPLES:
-            return self._more_repeats()
-        return f"measure {MINIMUM_SAMPLES} or more repeats per side"
-
-    def _more_repeats(self) -> str:
-        """Say which difference more repeats would find, and how many that takes."""
+        repeats = _repeats(self.not_known_yet)
+        if repeats < MINIMUM_SAMPLES:
+            return f"measure {MINIMUM_SAMPLES} or more repeats per side"
         floor = max(row.noise.floor for row in self.not_known_yet)
-        for change in (self.least_change,) if self.least_change else FINDABLE:
-            needed = repeats_to_detect(change, floor)
-            found = f"to find nearly every difference of {100 * change:g} %"
-            if needed > MANY_REPEATS:
-                return (
-                    f"{self._less_noise}: {found} here takes over {MANY_REPEATS} repeats per side"
-                )
-            if needed > _repeats(self.not_known_yet):
-                return f"measure {needed} repeats per side {found}, or {self._less_noise}"
-        return f"measure more repeats, or {self._less_noise}"
+        return more_repeats(floor, repeats, short=self._are_short, least_change=self.least_change)
 
     @property
-    def _less_noise(self) -> str:
-        short = any(
+    def _are_short(self) -> bool:
+        return any(
             row.cpu.median_seconds.value < SHORT_SECONDS
             for one in self.suites
             for row in one.rows
             if is_own_job(one.suite) and not _is_metric(row) and verdict(row) == "not known yet"
         )
-        return f"use a quieter machine{' or longer jobs' if short else ''}"
 
     def _noise(self, rows: list[Row]) -> Iterator[str]:
         """Say how much identical jobs can differ in undecided rows."""

@@ -36,6 +36,7 @@ def owners_check(plan: OwnJobPlan, job: JobDescription, told: JobOutput) -> Owne
             passed=problem is None,
             detail=problem and problem[:MOST_CHARACTERS],
             output_sha256=facts.output_sha256,
+            is_wanted_sha256=plan.output_sha256 is not None,
         )
 
     # A command may succeed, and its check make the job fail after it.

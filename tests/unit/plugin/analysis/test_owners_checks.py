@@ -61,10 +61,10 @@ def test_sides_must_leave_the_same_output_at_each_size_or_that_whose_checksum_wa
     cpu = [CPU.job(SMALL, check=with_output(ONE)), CPU.job(LARGE, check=with_output(OTHER))]
     problems = check_problems({"g5.xlarge": gpu, "c5.2xlarge": cpu})
     told = "g5.xlarge has aaaaaaaaaaaa, c5.2xlarge has bbbbbbbbbbbb"
-    differ = {AT_LARGE: f"the sides' outputs have different SHA-256 checksums: {told}"}
+    differ = {AT_LARGE: f"the sides' outputs differ; by SHA-256, {told}"}
     assert problems == {"g5.xlarge": differ, "c5.2xlarge": differ}
     gpu, cpu = (
-        JobOn(target, plan={"output_sha256": sha}).job(check=with_output(sha))
+        JobOn(target).job(check=with_output(sha, is_wanted_sha256=True))
         for target, sha in (("g5.xlarge", ONE), ("c5.2xlarge", OTHER))
     )
     assert check_problems({"gpu": [gpu], "cpu": [cpu]}) == {"gpu": {}, "cpu": {}}

@@ -7,7 +7,7 @@ import pytest
 from batchmark.command_line import BAD_INPUT, FAILED, main
 from batchmark_job.result.document import Implementation, MeasurementStatus
 from tests.builders.documents import REPEATS, samples_of, stored
-from tests.builders.own_jobs import JobOn, left_by_try_job
+from tests.builders.own_jobs import JobOn, left_by_try_job, with_output
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_row
 
 KEPT, JUDGED = {"size": 1}, {"size": 2}
@@ -218,3 +218,34 @@ def test_own_jobs_are_compared_as_try_job_leaves_them(
     undecided = 0 if count == REPEATS else 4
     assert f", 0 missing, {undecided} undecided, 0 missing from the baseline; " in lines[-1]
     assert f" {2 * count + 1} jobs ({count} to {count + 1} for each of 2 sizes)" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("is_wanted", "options", "expected", "said"),
+    [
+        (False, (), FAILED, "failed, as nothing was compared: 0 rows compared"),
+        (False, ("--allow-missing",), BAD_INPUT, "failed, as nothing was compared: 0 rows"),
+        (True, (), 0, "passed: 4 rows compared"),
+    ],
+)
+def test_a_version_with_another_output_passes_only_if_its_owner_wants_that_output(
+    tmp_path, capsys, is_wanted, options, expected, said
+):
+    sides = [
+        left_by_try_job(
+            tmp_path / name,
+            JobOn("c5.2xlarge", start_up=seconds),
+            run_id=name,
+            repeats=6,
+            check=with_output(sha256, is_wanted_sha256=is_wanted),
+        )
+        for name, seconds, sha256 in (("old", 10.0, "a" * 64), ("new", 5.0, "b" * 64))
+    ]
+    folders = (f"{side}/{side.parent.name}/c5.2xlarge" for side in sides)
+    assert main(["compare", *folders, "--gate", *options]) == expected
+    *lines, last = " ".join(capsys.readouterr().out.split()).split(" Gate ")
+    assert last.startswith(said)
+    assert ", 0 missing from the baseline; " in last
+    differ = "thumbnails size 64: the sides' outputs differ; by SHA-256, c5.2xlarge in new/"
+    assert (f"Missing: {differ}" in lines[0]) == (f"Not compared: {differ}" in lines[0])
+    assert (differ in lines[0]) == (not is_wanted)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from batchmark.analysis.owners_checks import OUTPUTS_DIFFER
 from batchmark.changes.standing import standings
 from batchmark.changes.suspects import too_early
 from batchmark.report.answer import first_screen, summarize
@@ -38,13 +39,15 @@ PLUGIN = ROOT / "plugins" / "batchmark"
 WORDS = re.compile(r"\b[Nn]ot known yet\b|\bNOT_KNOWN\b|\"Not known\"")
 REMEDY = re.compile(
     r"more repeats|run it|at least \d+ repeats|more node counts|more runs would tell|needs \d+"
-    r" runs|too few runs|first run will|until \d+ runs|task detect_regressions for|run adds to",
+    r" runs|too few runs|first run will|until \d+ runs|task detect_regressions for|run adds to|"
+    r"let a check judge|\d+ repeats per side",
     re.IGNORECASE,
 )
 OPEN = re.compile(rf"\b{NOT_KNOWN}[.:]")
 # Where they are made or passed on, and who says them is below, or says no more than a count.
 ELSEWHERE = {
     "report/blocks.py",
+    "analysis/judging/advice.py",
     "report/words.py",
     "changes/standing.py",
     "analysis/side_by_side.py",
@@ -92,6 +95,7 @@ OWN_JOBS = {
 }
 SHARING = {"report/sharing/answer.py", "report/sharing/words.py"}
 FAILED = "1 of 1 job failed: exit code 3"
+DIFFER = f"{OUTPUTS_DIFFER}; by SHA-256, {GPU} has aa, {CPU} has bb"
 REPORTS = {
     "two equal targets": (pairs, PAIRS),
     "two targets with one job each": (lambda: pairs(repeats=1), PAIRS),
@@ -105,6 +109,10 @@ REPORTS = {
         OWN_JOBS,
     ),
     "an own job with cold starts": (started, OWN_JOBS),
+    "an own job whose outputs differ": (
+        lambda: own(*two_at_64(None, None, problems={64: DIFFER})),
+        OWN_JOBS,
+    ),
     "an own job that failed": (
         lambda: own(*two_at_64(None, None, problems={64: FAILED})),
         OWN_JOBS,
@@ -183,5 +191,7 @@ def test_all_places_that_say_so_are_tried_here():
 def test_that_no_result_was_checked_never_stands_above_checks_that_failed():
     failed = study(*two_at_64(None, None, problems={64: FAILED}))
     assert checks([failed]) == "No result counts: each check failed."
+    differ = study(*two_at_64(None, None, problems={64: DIFFER}))
+    assert checks([differ]) == "No result counts: the sides' outputs differ."
     unchecked = study(*two_at_64(None, None, problems={64: "lost"}, each={"checked_by": ()}))
     assert checks([unchecked]) == "There is no result to check."

@@ -211,7 +211,8 @@ def test_too_few_jobs_or_noise_leave_it_not_known_and_say_how_many_or_how_much()
     assert found.verdict == "c5.2xlarge in dollars where that is known"
     assert found.cautions == [
         "Where the result is not known yet, the times of identical jobs may differ by up to 4.0 %: "
-        "more repeats would help."
+        "measure 10 repeats per side to find nearly every difference of 5 %, or use a quieter "
+        "machine."
     ]
     found = answer(study(*sides_at_64(10.0, 10.1), shown=(64,)))
     assert found.verdict == "No difference in time, c5.2xlarge in dollars"

@@ -144,6 +144,7 @@ def test_an_output_has_the_checksum_that_its_owner_wants(wanted, said, detail):
     )
     assert (check.kind, check.passed, check.detail) == ("checksum", detail is None, detail)
     assert check.output_sha256 == (SHA256 if said == SHA256 else None)
+    assert check.is_wanted_sha256 == (wanted is not None)
 
 
 @pytest.mark.parametrize(
