@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
-from batchmark.analysis.judging.significance import ASSUMED, Resolution
+from batchmark.analysis.judging.significance import ASSUMED, Resolution, change_detected_by
 from batchmark.analysis.published import NOISE, published_table
 from batchmark.changes.attribution import HOURS_PER_MONTH
 from batchmark.changes.evidence import LEAST_AFTER, LEAST_BEFORE
@@ -73,6 +73,12 @@ def test_the_assumed_noise_and_where_the_published_table_is_from():
         assert f"may differ by {single}" in said
 
 
+def test_what_the_gates_repeats_find():
+    for percent, scatter in ((4, 0.02), (10, 0.05), (20, 0.1)):
+        assert round(100 * change_detected_by(15, scatter)) == percent
+    assert "4 % if jobs scatter by 2 %, of 10 % by 5 %, of 20 % by 10 %" in words("ci-gate.md")
+
+
 def test_what_idling_costs_adds_up():
     table = TEXT[ROOT / "docs" / "runbook.md"].partition("## What it costs while idle")[2]
     rows = [line.split("|") for line in table.partition("\n\nOptions")[0].splitlines()]
@@ -100,17 +106,19 @@ def test_what_a_month_costs_in_all():
     weekly = rows["a month of `gpu_cpu_benchmark`, or an own job, weekly"]
     added = [rows["[idle](#what-it-costs-while-idle)"], weekly, weekly]
     first = rows["an own job's first month, without idle: 14 days daily, then weekly"]
-    runs = []
+    short, runs = rows["an own job of seconds, weekly, without idle"], []
     for column, types in enumerate((TWO, SIX)):
         a_run = [round(minutes / 60 * an_hour(types), 2) for minutes in OF_A_RUN]
         runs.append("${:.2f} to ${:.2f}".format(*a_run))
+        of_seconds = [minutes / 60 * an_hour(types) for minutes in BOOT_AND_IDLING]
+        assert short[column] == pytest.approx([1.08 * 4.35 * usd for usd in of_seconds], abs=0.006)
         for row, times in ((weekly, 4.35), (first, 14 + 4.35 - 14 / 7)):
             assert row[column] == pytest.approx([1.08 * times * usd for usd in a_run], abs=0.006)
         for sums, rows_added in ((one, added[:2]), (together, added)):
             ends = zip(*(row[column] for row in rows_added), strict=True)
             assert list(map(sum, ends)) == pytest.approx(sums[column])
-    short = "${:.2f} to ${:.2f}".format(*(m / 60 * an_hour(TWO) for m in BOOT_AND_IDLING))
-    told = f"{runs[0]} for two ({short} if jobs take seconds) and {runs[1]} for six, and about 8 %"
+    of_two = "${:.2f} to ${:.2f}".format(*(m / 60 * an_hour(TWO) for m in BOOT_AND_IDLING))
+    told = f"{runs[0]} for two ({of_two} if jobs take seconds) and {runs[1]} for six, and about 8 %"
     assert f"{told} for volumes and addresses; a month has 4.35 weeks" in words("runbook.md")
     usd = HOURS_PER_MONTH * load_prices().on_demand["m5.large"]
     assert f"an m5.large for your Airflow ${usd:.2f}" in words("runbook.md")

@@ -216,8 +216,10 @@ def summary(gpu: TargetJobs, cpu: TargetJobs, rows: Sequence[Row]) -> str | None
     if not rows:
         return None
     if gpu.fell_back:
+        noise = " Any difference is noise, as both ran on the same one." if rows[0].same_cpu else ""
         return (
             "Both targets ran on a CPU: neither speedup nor efficiency says anything about a GPU."
+            f"{noise}"
         )
 
     def count(word: str, gpu_rows: int, cpu_rows: int) -> str:

@@ -79,7 +79,8 @@ def _on_aws(report: Report) -> Iterator[blocks.Section]:
             ),
             (
                 "3. Deploy Airflow",
-                'See "Deploy" in docs/runbook.md; quotas and permissions are in first-apply.md.',
+                "On this machine: make containers-up PROFILE=aws, see docs/containers.md. "
+                'Elsewhere: "Deploy" in docs/runbook.md. Quotas, permissions: docs/first-apply.md.',
             ),
             (
                 "4. Trigger Own job benchmark, first with dry_run",
