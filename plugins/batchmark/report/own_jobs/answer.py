@@ -24,6 +24,7 @@ from batchmark.report.words import (
     NOT_KNOWN,
     extent,
     measured_target,
+    outside_ec2,
 )
 
 UNKNOWN = "Not known yet"
@@ -101,16 +102,17 @@ def answer(study: OwnJobStudy, pairs: Sequence[Pair] = ()) -> StudyAnswer:
         _verdict(study, time, dollars),
         f"{sentences.ahead(study, found, time, sentences.FASTEST, pairs)}.",
         cautions,
-        more=[f"{text}." for text in more],
+        more=[f"{text}." for text in more if text],
     )
 
 
 def _cost(study: OwnJobStudy, found: Sequence[Place]) -> str:
-    """Say what a job costs when no two sides can be compared in dollars."""
+    """Say what a job costs if no two sides can be compared in dollars; empty outside EC2."""
     priced = [one for place in found for one in standings.priced_at(study, place)]
     names = dict.fromkeys(measured_target(side.target) for side, _ in priced)
     if len(names) != 1:
-        return "What that costs is not known"
+        is_elsewhere = outside_ec2([side.target for side in study.sides])
+        return "" if is_elsewhere else "What that costs is not known"
     paid = sentences.usd_range([usd.value for _, usd in priced])
     return f"Only {next(iter(names))} has a price: {paid} a job"
 
