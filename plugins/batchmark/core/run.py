@@ -184,7 +184,8 @@ class WorstCase(Record):
         if self.usd is None:
             return "an unknown sum"
         twice = any(each.submissions > 1 for each in self.targets)
-        return f"{formatting.usd(self.usd)}{' (on Spot, then On-Demand)' if twice else ''}"
+        counted = " (Spot jobs counted twice: they may run again On-Demand)" if twice else ""
+        return f"{formatting.usd(self.usd)}{counted}"
 
     @property
     def unpriced(self) -> list[str]:

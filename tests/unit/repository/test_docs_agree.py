@@ -103,17 +103,22 @@ def rows_of(title):
 def test_what_a_month_costs_in_all():
     rows = rows_of("A month, in all")
     one, together = rows["idle and one"], rows["**idle and both**"]
-    weekly = rows["a month of `gpu_cpu_benchmark`, or an own job, weekly"]
+    weekly = rows["+ `gpu_cpu_benchmark`, or an own job, weekly"]
     added = [rows["[idle](#what-it-costs-while-idle)"], weekly, weekly]
-    first = rows["an own job's first month, without idle: 14 days daily, then weekly"]
-    short, runs = rows["an own job of seconds, weekly, without idle"], []
+    first = rows["+ an own job's first month: 14 days daily, then weekly"]
+    short, first_short = rows["+ an own job of seconds, weekly"], rows["+ the same of seconds"]
+    runs = []
     for column, types in enumerate((TWO, SIX)):
         a_run = [round(minutes / 60 * an_hour(types), 2) for minutes in OF_A_RUN]
         runs.append("${:.2f} to ${:.2f}".format(*a_run))
         of_seconds = [minutes / 60 * an_hour(types) for minutes in BOOT_AND_IDLING]
-        assert short[column] == pytest.approx([1.08 * 4.35 * usd for usd in of_seconds], abs=0.006)
-        for row, times in ((weekly, 4.35), (first, 14 + 4.35 - 14 / 7)):
-            assert row[column] == pytest.approx([1.08 * times * usd for usd in a_run], abs=0.006)
+        for row, times, usd in (
+            (weekly, 4.35, a_run),
+            (first, 14 + 4.35 - 14 / 7, a_run),
+            (short, 4.35, of_seconds),
+            (first_short, 14 + 4.35 - 14 / 7, of_seconds),
+        ):
+            assert row[column] == pytest.approx([1.08 * times * one for one in usd], abs=0.006)
         for sums, rows_added in ((one, added[:2]), (together, added)):
             ends = zip(*(row[column] for row in rows_added), strict=True)
             assert list(map(sum, ends)) == pytest.approx(sums[column])
@@ -123,6 +128,9 @@ def test_what_a_month_costs_in_all():
     usd = HOURS_PER_MONTH * load_prices().on_demand["m5.large"]
     assert f"an m5.large for your Airflow ${usd:.2f}" in words("runbook.md")
     image = rows_of("What it costs while idle")["job image in ECR"][0][0]
+    idle, own = rows["[idle](#what-it-costs-while-idle)"], rows["idle, own jobs alone"]
+    for column, ends in enumerate(idle):
+        assert own[column] == pytest.approx([usd - image for usd in ends])
     assert f"no image of ours (${image:.2f})" in words("runbook.md")
     two, six = (f"${least:.2f} to ${most:.2f}" for least, most in together)
     readme = " ".join(TEXT[ROOT / "README.md"].split())

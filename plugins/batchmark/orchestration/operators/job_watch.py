@@ -101,7 +101,8 @@ _watches: WeakValueDictionary[tuple[AwsAccess, float, int], JobWatch] = WeakValu
 def shared_watch(clients: AwsClients, interval_seconds: float) -> JobWatch:
     """Return the watch that the running event loop uses for these clients' jobs.
 
-    The watch has its own thread, so that other blocking calls can't delay it.
+    The watch has its own thread, so that other blocking calls can't delay it; aiobotocore would
+    parse the answers on the event loop.
     """
     loop = asyncio.get_running_loop()
     key = (clients.access, interval_seconds, id(loop))

@@ -55,7 +55,10 @@ def _facts(alert: Alert) -> Iterator[tuple[str, list[str]]]:
         usd, earlier = alert.change.usd_per_month, alert.earlier_usd_per_month
         fell = ""
         if usd is not None and earlier is not None and usd < earlier:
-            fell = f"; averaged over all rows, its cost fell from {formatting.usd(earlier)} a month"
+            fell = (
+                "; with them averaged in, the estimate for a month is below the "
+                f"{formatting.usd(earlier)} that was told first"
+            )
         told = (
             f"run {alert.figures_run_id}, which added rows that had moved too{fell}; "
             "the alert's first message and report have the figures of their day"

@@ -228,7 +228,7 @@ def trends(
     most_runs: int = FEWEST_RUNS,
     newest: str | None = None,
 ) -> list[Trend]:
-    """Build a trend for every series with a usable figure, sorted by workload, row and target.
+    """Build a trend for every series with a usable figure, sorted by row and target, cold last.
 
     `standings` contains the verdict on each series' newest run. `newest` is the suite's newest
     run; unless it is None, series that it did not measure are marked.
@@ -280,7 +280,10 @@ def trends(
             since(*versions(point, conditions)) if point else "",
         )
         found.append(trend)
-    return sorted(found, key=lambda one: (row_order(one.name), target_order(one.target)))
+    return sorted(
+        found,
+        key=lambda one: (is_cold(one.key), row_order(one.name), target_order(one.target)),
+    )
 
 
 def _releases(
@@ -298,13 +301,18 @@ def _releases(
     return marks
 
 
+def is_cold(series: SeriesKey) -> bool:
+    """Return whether a series is of cold starts, which show changes of the job itself less."""
+    return series.values.get(START) == COLD
+
+
 def median_speedups(found: Iterable[Series]) -> list[Series]:
     """Compute the median speedup across rows, as one series per pair of targets.
 
     Of each row's newest runs, only those that measured the most rows count. Cold starts of
     users' own jobs are left out, because they occur at different sizes from run to run.
     """
-    warm = (one for one in found if one.key.values.get(START) != COLD)
+    warm = (one for one in found if not is_cold(one.key))
     pairs = grouped((one.key.machine, one) for one in warm if one.usable().size)
     return [_median_speedup(pair, rows) for pair, rows in pairs.items()]
 

@@ -53,7 +53,10 @@ def test_attempts_times_timeout_times_price_times_jobs_by_hand():
     assert gpu.usd == 5.03  # 5 h at 1.006
     assert (cpu.jobs, cpu.submissions) == (2, 2)  # Spot first, then once the On-Demand queue
     assert cpu.usd == 4.08  # 12 h at 0.34
-    assert (seen.usd, seen.most) == (9.11, "$9.11 (on Spot, then On-Demand)")
+    assert (seen.usd, seen.most) == (
+        9.11,
+        "$9.11 (Spot jobs counted twice: they may run again On-Demand)",
+    )
     assert (seen.region, seen.prices_as_of, seen.prices_source) == (
         PRICES.region,
         PRICES.as_of,

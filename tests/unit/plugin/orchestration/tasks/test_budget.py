@@ -249,7 +249,8 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeyp
     assert sorted(cloud.objects()) == [f"runs/{RUN_ID}/{name}" for name in (PLAN_HTML, PLAN)]
     page = unescape(cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode())
     assert (
-        "2 jobs can cost $8.08 (on Spot, then On-Demand) at most. Boot and idling of each "
+        "2 jobs can cost $8.08 (Spot jobs counted twice: they may run again On-Demand) at most. "
+        "Boot and idling of each "
         "instance, 2 to 15 minutes, come on top: $0.045 to $0.34 for one instance of each target. "
         "The run would be refused." in page
     )
@@ -272,7 +273,8 @@ def test_a_dry_run_shows_the_plan_and_leaves_nothing_else(cloud, capsys, monkeyp
     tasks.plan_jobs(context(dry_run=True))
     page = cloud.read(f"runs/{RUN_ID}/{PLAN_HTML}").decode()
     assert (
-        "can cost $8.08 (on Spot, then On-Demand) at most in AWS; on this machine it costs "
+        "can cost $8.08 (Spot jobs counted twice: they may run again On-Demand) at most in AWS; on "
+        "this machine it costs "
         "nothing. Boot and idling of each instance, 2 to 15 minutes, come on top in AWS: $" in page
     )
 

@@ -1,10 +1,10 @@
 """Trends of metrics that own jobs told: as people read them."""
 
-import json
 import re
 
 import pytest
 
+from batchmark.analysis.samples import parameters_json
 from batchmark.changes.metric import Metric
 from batchmark.changes.standing import standings
 from batchmark.changes.suspects import LEAST_HISTORY, runs_missing
@@ -35,16 +35,20 @@ def test_a_metric_has_its_own_values_without_seconds_and_falls_where_it_falls():
     assert not re.search(r">[\d.]+ m?s</text>", drawn)
 
 
-def test_sizes_are_in_the_order_of_numbers_and_targets_in_their_one_order():
+def test_sizes_are_in_the_order_of_numbers_and_targets_in_their_one_order_cold_starts_last():
     keys = [
-        build_key(target=target, parameters=json.dumps({"size": size}, separators=(",", ":")))
+        build_key(target=target, parameters=parameters_json({"size": size, "start": start}))
         for target in ("g5.12xlarge", "g5.2xlarge")
         for size in (1024, 64, 256)
+        for start in ("cold", "warm")
     ]
     histories = [build_history(key, [1.0, 1.1]) for key in keys]
     found = module.trends(histories, [], {}, standings=standings(histories))
-    assert [(one.key.values["size"], one.key.target) for one in found] == [
-        (size, target) for size in (64, 256, 1024) for target in ("g5.2xlarge", "g5.12xlarge")
+    assert [(*one.key.values.values(), one.key.target) for one in found] == [
+        (size, start, target)
+        for start in ("warm", "cold")
+        for size in (64, 256, 1024)
+        for target in ("g5.2xlarge", "g5.12xlarge")
     ]
 
 

@@ -100,7 +100,14 @@ def test_a_recovered_alert_says_what_changed_then(pages, shelf):
 
 @pytest.mark.parametrize(
     ("usd", "told"),
-    [(10.0, "; averaged over all rows, its cost fell from $12.40 a month; "), (13.0, "; ")],
+    [
+        (
+            10.0,
+            "; with them averaged in, the estimate for a month is below the $12.40 "
+            "that was told first; ",
+        ),
+        (13.0, "; "),
+    ],
 )
 def test_an_alert_that_more_rows_joined_says_whose_figures_it_has(pages, shelf, usd, told):
     alert = shelf.alert()
