@@ -6,5 +6,5 @@
 MADE_UP = "Made-up data"
 NOTICE = (
     f"{MADE_UP}: a sample to explore. No figure, price or date on this page is from a real run. "
-    "Only some runs have a report here."
+    "Only some runs have a report here. The sample's own job is convert."
 )

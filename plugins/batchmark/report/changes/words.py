@@ -23,7 +23,7 @@ from batchmark.changes.records import (
 )
 from batchmark.changes.shares import Rate
 from batchmark.core import formatting, row_values, version
-from batchmark.core.names import run_name
+from batchmark.core.names import row_order, run_name, target_order
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR
 from batchmark.core.suites import is_own_job, suite_name
 from batchmark.report.change_records import ChangesSection
@@ -244,6 +244,11 @@ def cost(change: Change) -> list[str]:
     return lines
 
 
+def _by_row(found: Confirmation) -> tuple[list[str | float], list[str | float]]:
+    """Return a sort key that keeps a row's targets together."""
+    return row_order(row_name(found.series)), target_order(found.series.target)
+
+
 def _where(change: Change, series: SeriesKey) -> str:
     """Return what precedes a row: the series' target, if the change has several."""
     return f"{target(series.target, change.fell_back)}, " if len(change.targets) > 1 else ""
@@ -344,7 +349,7 @@ def facts(change: Change) -> Iterator[tuple[str, list[str]]]:
     if change.confirmations:
         reruns = [
             f"{found.outcome}: {_where(change, found.series)}{confirmation(found)}"
-            for found in change.confirmations
+            for found in sorted(change.confirmations, key=_by_row)
         ]
         more = len(reruns) - MOST_CONFIRMATIONS
         shown = reruns[:MOST_CONFIRMATIONS] + ([f"and {more} more"] if more > 0 else [])

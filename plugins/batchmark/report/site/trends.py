@@ -282,7 +282,7 @@ def trends(
         found.append(trend)
     return sorted(
         found,
-        key=lambda one: (is_cold(one.key), row_order(one.name), target_order(one.target)),
+        key=lambda one: (_is_cold(one.key), row_order(one.name), target_order(one.target)),
     )
 
 
@@ -301,7 +301,7 @@ def _releases(
     return marks
 
 
-def is_cold(series: SeriesKey) -> bool:
+def _is_cold(series: SeriesKey) -> bool:
     """Return whether a series is of cold starts, which show changes of the job itself less."""
     return series.values.get(START) == COLD
 
@@ -312,7 +312,7 @@ def median_speedups(found: Iterable[Series]) -> list[Series]:
     Of each row's newest runs, only those that measured the most rows count. Cold starts of
     users' own jobs are left out, because they occur at different sizes from run to run.
     """
-    warm = (one for one in found if not is_cold(one.key))
+    warm = (one for one in found if not _is_cold(one.key))
     pairs = grouped((one.key.machine, one) for one in warm if one.usable().size)
     return [_median_speedup(pair, rows) for pair, rows in pairs.items()]
 

@@ -11,6 +11,7 @@ from batchmark.analysis.comparison import compare
 from batchmark.changes.attribution import group_changes
 from batchmark.changes.records import Cause, Level
 from batchmark.changes.shares import Rate
+from batchmark.core.names import target_order
 from batchmark.report.blocks import SHOWN_ROWS
 from batchmark.report.change_records import (
     MOST_RUNS,
@@ -375,7 +376,7 @@ def test_a_rerun_of_a_change_on_several_targets_names_its_own():
     (change,) = group_changes(points, runs, measured=keys, confirmations=found)
     reruns = dict(change_words.facts(change))["re-run"]
     assert [text.partition(", matmul")[0] for text in reruns] == [
-        f"confirmed: {one.series.target}" for one in change.confirmations
+        f"confirmed: {target}" for target in sorted((GPU, CPU), key=target_order)
     ]
     (change, _) = group_changes(points, runs_of(GPU), measured=keys, confirmations=found)
     assert dict(change_words.facts(change))["re-run"][0].startswith("confirmed: matmul")
