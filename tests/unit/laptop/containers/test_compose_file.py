@@ -1,4 +1,4 @@
-"""docker-compose.yaml by itself: no engine is needed."""
+"""docker-compose.yaml by itself, and what asks whether a service is healthy: no engine is needed."""
 
 import json
 import os
@@ -15,8 +15,10 @@ from batchmark.core.prices import PRICES_FILE
 from laptop.airflow import Airflow
 from laptop.containers.compose import AIRFLOW, LOCAL_CLOUD
 from laptop.containers.secret_files import make_missing
+from laptop.processes import free_port
 from laptop.stack import aws_environment
 from tests.paths import ROOT
+from tests.stand_ins.http import serving
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
@@ -240,3 +242,33 @@ class TestByCompose:
         assert LOCAL_CLOUD not in shown["services"]
         mounted = {volume["source"]: volume for volume in asked["volumes"]}
         assert mounted["/home/me/.aws"]["read_only"] is True
+
+
+SCRIPT = ROOT / "containers" / "http_ok.sh"
+HEALTH = b'{"scheduler":{"status":"unhealthy"},"triggerer":{"status":"healthy","latest":null}}'
+
+
+@pytest.fixture
+def port():
+    with serving(lambda request: (200 if request.path == "/health" else 503, HEALTH)) as server:
+        yield server.server_port
+
+
+def code(port, *arguments):
+    words = [SCRIPT, "127.0.0.1", str(port), *arguments]
+    return subprocess.run(words, capture_output=True, check=False).returncode
+
+
+@pytest.mark.parametrize(
+    ("arguments", "healthy"),
+    [
+        (["/health"], True),
+        (["/other"], False),
+        (["/health", '"triggerer":{"status":"healthy"'], True),
+        (["/health", '"scheduler":{"status":"healthy"'], False),
+        (["/other", '"triggerer":{"status":"healthy"'], False),
+    ],
+)
+def test_status_and_text_where_one_is_given_decide(port, arguments, healthy):
+    assert (code(port, *arguments) == 0) is healthy
+    assert code(free_port(), *arguments) != 0, "a closed port is unhealthy"
