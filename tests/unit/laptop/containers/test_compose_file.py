@@ -1,4 +1,4 @@
-"""docker-compose.yaml by itself, and what asks whether a service is healthy: no engine is needed."""
+"""docker-compose.yaml and what asks whether a service is healthy; no engine is needed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The core stack and those beside it: what Terraform says, their inputs, and what a local cloud can't show."""
+"""Stacks, the core one and those beside it: what Terraform says of them, and their inputs."""
 
 import json
 import re
