@@ -71,7 +71,9 @@ def test_no_bytes_in_any_number_of_connections_get_in_or_hear_anything(inside, e
     assert inside.said == [b"a node's word"]
 
 
-def test_the_silent_cost_no_thread_and_keep_nobody_out(inside):
+def test_the_silent_cost_no_thread_keep_nobody_out_and_are_dropped_after_a_while(
+    inside, monkeypatch
+):
     threads = set(threading.enumerate())  # of which one of an earlier test may end meanwhile
     with ExitStack() as visits:
         for _ in range(300):
@@ -81,9 +83,6 @@ def test_the_silent_cost_no_thread_and_keep_nobody_out(inside):
         wait_for(lambda: inside.said, "the node", 10)
         assert set(threading.enumerate()) <= threads
     assert inside.door.dropped >= 300 - module.MOST_VISITORS
-
-
-def test_who_says_nothing_is_dropped_after_a_while(inside, monkeypatch):
     monkeypatch.setattr(module, "PROOF_SECONDS", 0.0)
     with socket.create_connection((MAIN, inside.port), timeout=10) as silent:
         assert silent.recv(1) == b""

@@ -169,6 +169,8 @@ def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch)
     set_clock(monkeypatch, minutes)
     sampled = sampled_by(Scripted({"MemoryUsed": 1.0}), 2000)
     put = use_cloudwatch()
+    sampled_by(Scripted({"MemoryUsed": 1.0}), 0, namespace=None).publish()
+    assert not put.called
     sampled.publish()
     sampled.publish()
     calls = [call.kwargs for call in put.mock_calls]
@@ -202,12 +204,3 @@ def test_a_refusal_comes_after_the_document_and_costs_a_line(make_settings, use_
     assert len(parse_document(settings.output.path.read_bytes()).measurements) == 2
     last_line = capsys.readouterr().out.splitlines()[-1]
     assert last_line.startswith("batchmark-job: warning: metrics not published: RuntimeError: Acc")
-
-
-def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, use_cloudwatch):
-    put = use_cloudwatch()
-    settings = make_settings()
-    assert run_job(settings) == 0
-    document = parse_document(settings.output.path.read_bytes())
-    assert {summary.metric for summary in document.telemetry} == {"CPUUtilization", "MemoryUsed"}
-    assert not put.called

@@ -23,7 +23,7 @@ def caller(clients, arn):
     clients.answer("sts", "get_caller_identity", answer)
 
 
-def test_a_session_is_its_role_with_its_path(clients):
+def test_a_session_is_its_role_with_its_path_a_user_its_own_and_root_is_refused(clients):
     caller(clients, "arn:aws:sts::123456789012:assumed-role/deployer/jane")
     role = {
         "Path": "/teams/",
@@ -35,9 +35,6 @@ def test_a_session_is_its_role_with_its_path(clients):
     clients.answer("iam", "get_role", {"Role": role}, {"RoleName": "deployer"})
     found = find_account(clients, "us-east-1")
     assert found == Account("123456789012", "us-east-1", ROLE, on_aws=True)
-
-
-def test_a_user_is_its_own_and_the_root_user_is_refused(clients):
     user = "arn:aws:iam::123456789012:user/jane"
     caller(clients, user)
     assert find_account(clients, "us-east-1").principal_arn == user

@@ -141,21 +141,20 @@ def in_aws(scripted, monkeypatch):
     return scripted
 
 
-def test_credentials_that_end_too_soon_are_refused_before_it_asks(in_aws, monkeypatch):
-    def refuse(_, hours):
-        raise LaptopError(f"the credentials end in less than {hours} hours")
-
-    monkeypatch.setattr(command, "refuse_ending", refuse)
-    for parts, hours in (("", 3), ("sharing", 3), ("multi_node,eks", 5)):
-        in_aws.refused(f"in less than {hours} hours", parts=parts)
-    assert State.of(in_aws.home) is None
-
-
-def test_without_its_image_a_check_is_refused_before_it_asks(in_aws, monkeypatch):
+def test_without_an_image_or_credentials_that_last_it_is_refused_before_it_asks(
+    in_aws, monkeypatch
+):
     refuse = Mock(side_effect=LaptopError("no Docker engine answers"))
     monkeypatch.setattr(command, "refuse_without_image", refuse)
     in_aws.refused("no Docker engine answers", yes=False, image="job:1")
     refuse.assert_called_once_with("job:1")
+
+    def refuse_ending(_, hours):
+        raise LaptopError(f"the credentials end in less than {hours} hours")
+
+    monkeypatch.setattr(command, "refuse_ending", refuse_ending)
+    for parts, hours in (("", 3), ("sharing", 3), ("multi_node,eks", 5)):
+        in_aws.refused(f"in less than {hours} hours", parts=parts)
     assert State.of(in_aws.home) is None
 
 

@@ -149,7 +149,7 @@ def test_the_local_cloud_alone_has_the_engines_socket_and_is_on_the_network_of_j
     assert ROOT / Path(option.partition("=")[2]).relative_to("/opt/batchmark") == PRICES_FILE
 
 
-def test_secrets_are_files_and_no_setting_holds_one(tmp_path):
+def test_secrets_are_files_that_no_setting_image_or_commit_holds(tmp_path):
     make_missing(tmp_path, database_is_there=False)
     expected = {
         f"${{SECRETS_FOLDER:-./containers/secrets}}/{path.name}" for path in tmp_path.iterdir()
@@ -159,14 +159,8 @@ def test_secrets_are_files_and_no_setting_holds_one(tmp_path):
         for setting in asked.get("environment", {}):
             assert not re.search(r"(PASSWORD|SECRET|SECRET_KEY|FERNET_KEY|CONN)$", setting), name
     assert not re.search(r"://[^/\s{]*:[^/\s{]*@", (ROOT / "docker-compose.yaml").read_text())
-
-
-def test_keys_of_aws_stand_in_no_containers_environment():
     names = re.findall(r"^\w+", ENV_FILES["aws"].read_text(), re.MULTILINE)
     assert names == ["AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"]
-
-
-def test_git_and_images_leave_the_secrets_out():
     ignored = (ROOT / "containers" / ".gitignore").read_text().splitlines()
     assert {"/secrets/", "/state/"} <= set(ignored)
     rules = (ROOT / "containers" / "Dockerfile.dockerignore").read_text().splitlines()

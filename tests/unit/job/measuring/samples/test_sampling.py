@@ -91,7 +91,7 @@ def test_interval_still_covers_after_stopping_when_it_looked_narrow():
     assert held >= 0.92 * 400
 
 
-def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch):
+def test_samples_are_kept_one_by_one_with_their_starts_and_reported_from_time_to_time(monkeypatch):
     durations = [0.1, 0.2] * 6
     timer = ScriptedTimer(durations, monkeypatch)
     samples = []
@@ -101,9 +101,6 @@ def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch):
     assert sampled.seconds == pytest.approx(sum(durations))
     assert sampled.stopping.criterion == "max_samples"
     assert sampled.calls == 12
-
-
-def test_samples_are_reported_from_time_to_time(monkeypatch):
     timer = ScriptedTimer(repeat(REPORT_SECONDS / 4), monkeypatch)
     reports = []
     sample(Rotation([nothing]), timer, RowLimits(max_seconds=9), [], reports.append)
