@@ -27,7 +27,7 @@ from tests.stand_ins.nodes import node_environment
 SMOKE = ["--suite", "smoke"]
 ROWS = len(SUITES["smoke"].points())
 MATMUL = ["--workload", "matmul"]
-SHARING = ["--suite", "sharing"]
+SHARING, SCALING = ["--suite", "sharing"], ["--suite", "scaling"]
 THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
 
 
@@ -69,6 +69,14 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         ([*SHARING, "--form", "vms"], "unknown --form 'vms'; known: processes, jobs, pods"),
         ([*SHARING, "--task", "nope"], "unknown workload 'nope'; known: matmul"),
         ([*SHARING, "--form=jobs", "--modes=mps", "--replicas=2"], "SHARING_FOLDER is not set"),
+        (
+            [*SCALING, "--batches", "1", "--image", "32"],
+            "--batches includes 1, which leaves nothing",
+        ),
+        ([*SCALING, "--data", "files"], "specify their folder with --files or BATCHMARK_FILES"),
+        ([*SCALING, "--warmup-epochs", "91"], "--warmup-epochs is 91, but --epochs is 90: the war"),
+        ([*SCALING, "--varied", "colour"], "unknown --varied 'colour'; known: learning_rate, mo"),
+        ([*SCALING, "--axis", "batch=1"], "--axis and --samples don't apply to --suite scaling"),
     ],
 )
 def test_bad_input(arguments, message, tmp_path, capsys):
@@ -142,10 +150,16 @@ def test_list_names_everything(capsys):
 
 
 def test_schema_is_printed(capsys):
-    assert main(arguments(the_command(".venv/bin/batchmark-job schema"))) == 0
-    assert json.loads(capsys.readouterr().out) == json_schema()
-    assert main(["schema", "metric-line"]) == 0
-    assert json.loads(capsys.readouterr().out) == metric.json_schema()
+    """As it is exported."""
+    result = arguments(the_command(".venv/bin/batchmark-job schema"))
+    for words, name, schema in (
+        (result, "result", json_schema()),
+        (["schema", "metric-line"], "metric-line", metric.json_schema()),
+    ):
+        assert main(words) == 0
+        assert json.loads(capsys.readouterr().out) == schema
+        exported = (ROOT / "job_container" / f"{name}.schema.json").read_text()
+        assert json.loads(exported) == schema, "run `make schema`"
     assert main(["schema", "metrics"]) == 2
     assert "'result', 'metric-line'" in capsys.readouterr().err
 
@@ -262,7 +276,7 @@ def rows(settings):
     return [(point.workload, point.named_parameters) for point in settings.points]
 
 
-def test_without_options_it_trains_on_synthetic_data_and_reduces(settings):
+def test_without_options_it_trains_on_synthetic_data_and_reduces_in_float32_as_ever(settings):
     found = settings()
     assert found.node == Node(0, 1)
     place = {"nodes": 1, "devices": 1}
@@ -271,6 +285,11 @@ def test_without_options_it_trains_on_synthetic_data_and_reduces(settings):
         *(("all_reduce", {**place, "mib": mib}) for mib in (1, 16, 64, 256)),
     ]
     assert found.limits.samples == 50
+    found = settings("--dtype", "bfloat16", "--all-reduce-mib", "1")
+    assert [(point.workload, point.dtype) for point in found.points] == [
+        ("resnet50_data_parallel", "bfloat16"),
+        ("all_reduce", "float32"),
+    ]
 
 
 def test_batch_says_how_many_nodes_there_are(settings, monkeypatch):
@@ -296,14 +315,6 @@ def test_files_are_read_first_cold_then_warm_and_then_trained_on(settings, monke
     assert [row["pass"] for name, row in rows(found) if name == "read_images"] == ["warm"]
 
 
-def test_only_what_trains_has_the_dtype_asked_for(settings):
-    found = settings("--dtype", "bfloat16", "--all-reduce-mib", "1")
-    assert [(point.workload, point.dtype) for point in found.points] == [
-        ("resnet50_data_parallel", "bfloat16"),
-        ("all_reduce", "float32"),
-    ]
-
-
 def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
     given = ("--learning-rate", "0.4", "--epochs", "30", "--varied", "learning_rate")
     points = settings("--batches", "64,16", *given).points[:2]
@@ -311,18 +322,3 @@ def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
     rates = [0.4, 0.1]  # of a smaller batch it is smaller
     assert [(each.learning_rate, each.epochs) for each in trained] == [(rate, 30) for rate in rates]
     assert [point.named_parameters["learning_rate"] for point in points] == rates
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--batches", "1", "--image", "32"], "--batches includes 1, which leaves nothing to nor"),
-        (["--data", "files"], "specify their folder with --files or BATCHMARK_FILES"),
-        (["--warmup-epochs", "91"], "--warmup-epochs is 91, but --epochs is 90: the warm-up can't"),
-        (["--varied", "colour"], "unknown --varied 'colour'; known: learning_rate, momentum,"),
-        (["--axis", "batch=1"], "--axis and --samples don't apply to --suite scaling"),
-    ],
-)
-def test_what_can_not_be_had_is_refused_at_once(options, reason, capsys):
-    assert command_line.main(["run", "--suite", "scaling", *options]) == 2
-    assert reason in capsys.readouterr().err

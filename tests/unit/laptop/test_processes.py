@@ -55,12 +55,15 @@ def test_another_stacks_processes_are_left_alone(processes, tmp_path):
     assert processes_of(processes.folder) == []
 
 
-def test_a_program_that_failed_or_ended_is_reported_with_the_end_of_its_log(processes, tmp_path):
-    with pytest.raises(LaptopError, match="migrate exited with code 1"):
-        processes.run("migrate", [sys.executable, "-c", "exit(1)"], cwd=tmp_path)
+def test_a_program_that_ended_is_reported_with_the_end_of_its_log(processes, tmp_path):
     processes.start("broken", [sys.executable, "-c", "print('why'); exit(7)"], cwd=tmp_path)
     with pytest.raises(LaptopError, match=r"(?s)broken exited with code 7.*why"):
         wait_for(processes.check, "end of it")
+
+
+def test_a_failing_program_stops_the_caller(processes, tmp_path):
+    with pytest.raises(LaptopError, match="migrate exited with code 1"):
+        processes.run("migrate", [sys.executable, "-c", "exit(1)"], cwd=tmp_path)
 
 
 def test_a_program_of_lower_priority_passes_it_on(processes, tmp_path):

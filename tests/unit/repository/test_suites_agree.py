@@ -1,10 +1,7 @@
-"""What stands in two places is the same in both: suites and copied files."""
-
-import subprocess
+"""Airflow's side may not import the job's suites, so a test holds the two lists together."""
 
 import pytest
 
-from batchmark.aws.instance_families import FILE
 from batchmark.core import intervals
 from batchmark.core import suites as known_to_airflow
 from batchmark.core.names import document_prefix
@@ -16,7 +13,6 @@ from batchmark_job.result.sharing_options import SAYS_OF_DISTURBANCES, SAYS_OF_M
 from batchmark_job.suites import CUSTOM, NAMES, SUITES
 from batchmark_job.workloads.base import TOLERANCES
 from batchmark_job.workloads.builtin import WORKLOADS
-from tests.paths import ROOT
 
 
 def test_the_trigger_form_offers_what_the_job_knows_and_what_may_share_a_device():
@@ -47,9 +43,3 @@ def test_every_measured_row_and_the_fewest_steps_can_have_an_interval():
     assert RowLimits().minimum_samples >= intervals.MINIMUM_SAMPLES
     assert all(s.limits.minimum_samples >= intervals.MINIMUM_SAMPLES for s in SUITES.values())
     assert SUITES[known_to_airflow.SCALING].limits.minimum_samples == LEAST_STEPS
-
-
-def test_the_repository_holds_no_symbolic_link_but_a_copy_of_the_table_of_families():
-    listed = subprocess.check_output(["git", "ls-files", "--stage"], cwd=ROOT, text=True)
-    assert [line for line in listed.splitlines() if line.startswith("120000")] == []
-    assert (ROOT / "terraform/modules/batch" / FILE.name).read_bytes() == FILE.read_bytes()

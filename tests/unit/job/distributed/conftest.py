@@ -1,4 +1,4 @@
-"""The main node of a job and the others, with ranks that do as they are told, and a rank's place."""
+"""The main node of a job and the others, with ranks that do as they are told; a rank's place."""
 
 import socket
 

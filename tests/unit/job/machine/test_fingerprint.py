@@ -98,7 +98,7 @@ def cache(root, cpu, index, **values):
         put(root, f"sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}", f"{value}\n")
 
 
-def test_last_level_cache_is_the_sum_over_the_usable_cpus(tmp_path, monkeypatch):
+def test_last_level_cache_is_the_sum_over_the_usable_cpus_where_it_is_told(tmp_path, monkeypatch):
     for cpu in range(4):
         pair = "0-1" if cpu < 2 else "2-3"
         cache(tmp_path, cpu, 0, level=1, type="Data", size="32K", shared_cpu_list=cpu)
@@ -110,15 +110,12 @@ def test_last_level_cache_is_the_sum_over_the_usable_cpus(tmp_path, monkeypatch)
     assert fingerprint.last_level_cache_bytes(root=tmp_path) == 2 * 16 * 2**20
     usable -= {2, 3}
     assert fingerprint.last_level_cache_bytes(root=tmp_path) == 16 * 2**20
-
-
-def test_a_cache_that_is_not_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: {0}, raising=False)
-    assert fingerprint.last_level_cache_bytes(root=tmp_path) is None
-    cache(tmp_path, 0, 0, level="?", type="Unified", size="1K", shared_cpu_list=0)
-    cache(tmp_path, 0, 1, level=1, type="Instruction", size="64K", shared_cpu_list=0)
-    cache(tmp_path, 0, 2, type="Data", size="64K")
-    assert fingerprint.last_level_cache_bytes(root=tmp_path) is None
+    untold = tmp_path / "untold"
+    assert fingerprint.last_level_cache_bytes(root=untold) is None
+    cache(untold, 0, 0, level="?", type="Unified", size="1K", shared_cpu_list=0)
+    cache(untold, 0, 1, level=1, type="Instruction", size="64K", shared_cpu_list=0)
+    cache(untold, 0, 2, type="Data", size="64K")
+    assert fingerprint.last_level_cache_bytes(root=untold) is None
 
 
 @pytest.mark.usefixtures("cuda")

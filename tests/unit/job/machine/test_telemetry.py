@@ -102,7 +102,7 @@ def test_cpu_utilisation_is_the_share_of_the_compute_threads(monkeypatch):
     assert 5_000 < meter.read()["MemoryUsed"] < 1e6
 
 
-def test_the_shortest_job_has_a_first_and_a_last_sample():
+def test_the_shortest_job_has_a_first_and_a_last_sample_and_others_some_until_stopped(monkeypatch):
     sampled = start(ProcessMeter(1, no_workers))
     sampled.stop()
     memory = statistics(sampled, "MemoryUsed")
@@ -111,9 +111,6 @@ def test_the_shortest_job_has_a_first_and_a_last_sample():
     (cpu,) = statistics(sampled, "CPUUtilization")
     assert cpu["SampleCount"] == 1
     assert 0 <= cpu["Minimum"] == cpu["Maximum"] <= 100
-
-
-def test_samples_are_taken_until_stopped(monkeypatch):
     monkeypatch.setattr(telemetry, "PERIOD_SECONDS", 0.001)
     meter = Scripted({"GPUUtilization": 50.0})
     sampled = start(meter)

@@ -127,15 +127,12 @@ def test_a_container_has_no_rights_that_it_needs_not_and_what_runs_is_watched(se
         assert asked["healthcheck"]["start_interval"] == "2s"
 
 
-def test_ports_are_on_loopback_unless_overridden():
+def test_ports_are_on_loopback_and_the_local_cloud_alone_has_the_engines_socket_and_network():
     published = {name: asked["ports"] for name, asked in SERVICES.items() if "ports" in asked}
     assert published == {
         "api-server": ["${AIRFLOW_ADDRESS:-127.0.0.1}:${AIRFLOW_PORT:-8080}:8080"],
         LOCAL_CLOUD: ["127.0.0.1:${LOCAL_CLOUD_PORT:-5000}:5000"],
     }
-
-
-def test_the_local_cloud_alone_has_the_engines_socket_and_is_on_the_network_of_jobs():
     with_socket = [
         name
         for name, asked in SERVICES.items()
