@@ -161,13 +161,15 @@ def test_a_meter_that_fails_ends_alone(capsys):
     assert capsys.readouterr().out == warning
 
 
-def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch):
+def test_a_long_run_goes_out_in_calls_of_a_thousand_where_it_has_a_namespace(
+    use_cloudwatch, monkeypatch
+):
+    put = use_cloudwatch()
+    sampled_by(Scripted({"MemoryUsed": 1.0}), namespace=None).publish()
+    assert not put.called
     minutes = [NOON + timedelta(minutes=number) for number in range(2000)]
     set_clock(monkeypatch, minutes)
     sampled = sampled_by(Scripted({"MemoryUsed": 1.0}), 2000)
-    put = use_cloudwatch()
-    sampled_by(Scripted({"MemoryUsed": 1.0}), 0, namespace=None).publish()
-    assert not put.called
     sampled.publish()
     sampled.publish()
     calls = [call.kwargs for call in put.mock_calls]
