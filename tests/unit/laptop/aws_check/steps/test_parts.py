@@ -11,7 +11,6 @@ from laptop.aws_check.inputs import NAME, VARIABLES
 from laptop.aws_check.step import NotCheckedError, Seen, StepError
 from laptop.aws_check.steps import parts, stack
 from laptop.aws_check.steps.local_airflow import Run
-from laptop.aws_check.steps.sequence import steps_of
 from laptop.errors import TerraformError
 from laptop.stack import STACKS
 from tests.builders import clusters
@@ -41,20 +40,6 @@ def test_a_stack_is_the_checks_own(check_of, monkeypatch, name, on_aws):
     assert inputs["image_tag"] == ("slim" if (name, on_aws) == ("multi_node", True) else "cuda")
     if name == "eks":
         assert inputs["api_cidrs"] == ["198.51.100.7/32" if on_aws else "203.0.113.0/24"]
-
-
-def test_steps_of_parts_are_taken_if_they_are_asked_for(check_of):
-    usual = [step.name for step in steps_of(check_of())]
-    more = steps_of(check_of(parts=parts.PARTS.values()))
-    added = [step.name for step in more if step.name not in usual]
-    assert added == [
-        "shared GPU",
-        *(parts.NODES_STACK, parts.NODES, parts.TRAINING),
-        *(parts.EKS_STACK, parts.CLUSTER, parts.PODS),
-    ]
-    names = [step.name for step in more]
-    for number, step in enumerate(more):
-        assert set(step.needs) <= set(names[:number])
 
 
 @pytest.mark.parametrize("documents", [0, 1])
