@@ -24,7 +24,6 @@ TESTS = tuple(
     f"tests/unit/job/{name}.py"
     for name in (
         "machine/test_cuda_device",
-        "measuring/samples/test_device_times",
         "workloads/test_training",
         "measuring/samples/test_sampling",
         "measuring/test_rows",

@@ -42,16 +42,13 @@ def test_a_mutant_keeps_its_name_wherever_its_line_stands(shop):
     assert len(before) == 6  # of each function an operator, and a number both ways
 
 
-def test_only_what_no_test_finds_survives(shop, capsys):
+def test_only_what_no_test_finds_survives_and_tests_that_fail_without_a_mutant_end_it(shop, capsys):
     assert mutation.main(["--rooms", "shop", "--workers", "1"]) == 1
 
     survivors = [line for line in capsys.readouterr().out.splitlines() if "survived:" in line]
     assert len(survivors) == mutation.MUTANTS_PER_FUNCTION
     assert all("shop/double.py double: return number * 2" in line for line in survivors)
     assert (shop / "shop/half.py").read_text() == HALF
-
-
-def test_tests_that_fail_without_a_mutant_end_it(shop):
     (shop / "tests/test_half.py").write_text("assert False")
 
     with pytest.raises(RuntimeError, match="fail even without a mutant"):

@@ -1,5 +1,6 @@
-"""Bad input: one line, exit code 2, nothing written, and no second of waiting for torch."""
+"""Bad options: one line, exit code 2, nothing written, and no second of waiting for torch."""
 
+import argparse
 import json
 import os
 import subprocess
@@ -8,18 +9,25 @@ from unittest import mock
 
 import pytest
 
+from batchmark_job import command_line, job
 from batchmark_job.command_line import main
+from batchmark_job.distributed.node import Node
+from batchmark_job.errors import InputError
+from batchmark_job.given_version import given_version
+from batchmark_job.option_values import add_options
 from batchmark_job.result import metric
 from batchmark_job.result.document import json_schema
+from batchmark_job.result.version import GivenVersion
 from batchmark_job.suites import SUITES
 from tests.builders.files import finished
 from tests.documented import arguments, the_command
 from tests.paths import ROOT
+from tests.stand_ins.nodes import node_environment
 
 SMOKE = ["--suite", "smoke"]
 ROWS = len(SUITES["smoke"].points())
 MATMUL = ["--workload", "matmul"]
-SHARING = ["--suite", "sharing"]
+SHARING, SCALING = ["--suite", "sharing"], ["--suite", "scaling"]
 THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
 
 
@@ -61,6 +69,14 @@ THOUSAND_AND_ONE = "size=" + ",".join(map(str, range(1, 1002)))
         ([*SHARING, "--form", "vms"], "unknown --form 'vms'; known: processes, jobs, pods"),
         ([*SHARING, "--task", "nope"], "unknown workload 'nope'; known: matmul"),
         ([*SHARING, "--form=jobs", "--modes=mps", "--replicas=2"], "SHARING_FOLDER is not set"),
+        (
+            [*SCALING, "--batches", "1", "--image", "32"],
+            "--batches includes 1, which leaves nothing",
+        ),
+        ([*SCALING, "--data", "files"], "specify their folder with --files or BATCHMARK_FILES"),
+        ([*SCALING, "--warmup-epochs", "91"], "--warmup-epochs is 91, but --epochs is 90: the war"),
+        ([*SCALING, "--varied", "colour"], "unknown --varied 'colour'; known: learning_rate, mo"),
+        ([*SCALING, "--axis", "batch=1"], "--axis and --samples don't apply to --suite scaling"),
     ],
 )
 def test_bad_input(arguments, message, tmp_path, capsys):
@@ -134,10 +150,16 @@ def test_list_names_everything(capsys):
 
 
 def test_schema_is_printed(capsys):
-    assert main(arguments(the_command(".venv/bin/batchmark-job schema"))) == 0
-    assert json.loads(capsys.readouterr().out) == json_schema()
-    assert main(["schema", "metric-line"]) == 0
-    assert json.loads(capsys.readouterr().out) == metric.json_schema()
+    """As it is exported."""
+    result = arguments(the_command(".venv/bin/batchmark-job schema"))
+    for words, name, schema in (
+        (result, "result", json_schema()),
+        (["schema", "metric-line"], "metric-line", metric.json_schema()),
+    ):
+        assert main(words) == 0
+        assert json.loads(capsys.readouterr().out) == schema
+        exported = (ROOT / "job_container" / f"{name}.schema.json").read_text()
+        assert json.loads(exported) == schema, "run `make schema`"
     assert main(["schema", "metrics"]) == 2
     assert "'result', 'metric-line'" in capsys.readouterr().err
 
@@ -192,3 +214,111 @@ def test_without_the_libraries_that_measure_it_says_where_they_come_from(
     monkeypatch.setitem(sys.modules, "batchmark_job.job", None)
     assert main(["run", *SMOKE, "--output", str(tmp_path / "result.json")]) == 3
     assert "is not installed; install `batchmark-job[run]`" in (capsys.readouterr().err)
+
+
+GITHUB = {"GITHUB_SHA": "3f2a91c", "GITHUB_REF_NAME": "12/merge", "GITHUB_HEAD_REF": "faster"}
+
+
+def given(*options, environment=None):
+    parser = argparse.ArgumentParser()
+    add_options(parser, GivenVersion)
+    return given_version(parser.parse_args(options), environment or {})
+
+
+@pytest.mark.parametrize(
+    ("environment", "branch"),
+    [
+        (GITHUB, "faster"),
+        (GITHUB | {"GITHUB_HEAD_REF": "", "GITHUB_REF_NAME": "main"}, "main"),
+        ({"CI_COMMIT_SHA": "3f2a91c", "CI_COMMIT_REF_NAME": "main"}, "main"),
+        ({"GIT_COMMIT": "3f2a91c"}, None),
+    ],
+)
+def test_ci_says_commit_and_branch(environment, branch):
+    assert given(environment=environment) == GivenVersion(commit="3f2a91c", branch=branch)
+    assert given(environment={"GITHUB_SHA": "", "HOME": "/root"}) is None, "nobody says anything"
+
+
+def test_options_go_before_ci_whose_branch_is_of_its_own_commit():
+    options = ("--commit", "8ab0c11", "--label", "baseline")
+    assert given(*options, environment=GITHUB) == GivenVersion(commit="8ab0c11", label="baseline")
+    assert given("--label", "nightly", environment=GITHUB) == GivenVersion(
+        commit="3f2a91c", branch="faster", label="nightly"
+    )
+
+
+def test_what_can_not_be_had_is_refused_of_an_option_and_fails_no_job_of_ci_s():
+    with pytest.raises(InputError, match=r"--label: 'a.b' contains .*control.*remove it"):
+        given("--label", "a\nb")
+    with pytest.raises(InputError, match=r"--branch: .*at most 300 characters"):
+        given("--branch", "b" * 301)
+    assert given(environment={"GITHUB_SHA": "a\nb" + "x" * 999}).commit.startswith("a\u240ab")
+
+
+CHILD = node_environment(1, 4)
+
+
+@pytest.fixture
+def settings(monkeypatch, tmp_path):
+    """What a job would be run with."""
+    taken = []
+    monkeypatch.setattr(job, "run_job", lambda settings, _: taken.append(settings) or 0)
+
+    def parsed(*options):
+        output = str(tmp_path / "result.json")
+        assert command_line.main(["run", "--suite", "scaling", "--output", output, *options]) == 0
+        return taken[-1]
+
+    return parsed
+
+
+def rows(settings):
+    return [(point.workload, point.named_parameters) for point in settings.points]
+
+
+def test_without_options_it_trains_on_synthetic_data_and_reduces_in_float32_as_ever(settings):
+    found = settings()
+    assert found.node == Node(0, 1)
+    place = {"nodes": 1, "devices": 1}
+    assert rows(found) == [
+        ("resnet50_data_parallel", {**place, "batch": 64, "image": 224, "data": "synthetic"}),
+        *(("all_reduce", {**place, "mib": mib}) for mib in (1, 16, 64, 256)),
+    ]
+    assert found.limits.samples == 50
+    found = settings("--dtype", "bfloat16", "--all-reduce-mib", "1")
+    assert [(point.workload, point.dtype) for point in found.points] == [
+        ("resnet50_data_parallel", "bfloat16"),
+        ("all_reduce", "float32"),
+    ]
+
+
+def test_batch_says_how_many_nodes_there_are(settings, monkeypatch):
+    for name, value in CHILD.items():
+        monkeypatch.setenv(name, value)
+    found = settings("--devices", "8", "--batches", "64,16", "--all-reduce-mib", "")
+    assert found.node == Node(1, 4, "10.0.0.7", proof=Node.of(CHILD).proof)
+    assert [row["batch"] for _, row in rows(found)] == [64, 16]
+    assert {(row["nodes"], row["devices"]) for _, row in rows(found)} == {(4, 8)}
+
+
+def test_files_are_read_first_cold_then_warm_and_then_trained_on(settings, monkeypatch):
+    monkeypatch.setenv("BATCHMARK_FILES", "/fsx/images")
+    found = settings("--data", "synthetic,files", "--all-reduce-mib", "1")
+    assert [(name, row.get("pass"), row.get("data")) for name, row in rows(found)] == [
+        ("read_images", "cold", None),
+        ("read_images", "warm", None),
+        ("resnet50_data_parallel", None, "synthetic"),
+        ("resnet50_data_parallel", None, "files"),
+        ("all_reduce", None, None),
+    ]
+    found = settings("--data", "files", "--passes", "warm")  # as all but a run's first job
+    assert [row["pass"] for name, row in rows(found) if name == "read_images"] == ["warm"]
+
+
+def test_settings_are_options_and_varied_ones_tell_rows_apart(settings):
+    given = ("--learning-rate", "0.4", "--epochs", "30", "--varied", "learning_rate")
+    points = settings("--batches", "64,16", *given).points[:2]
+    trained = [point.scaling.measured.settings for point in points]
+    rates = [0.4, 0.1]  # of a smaller batch it is smaller
+    assert [(each.learning_rate, each.epochs) for each in trained] == [(rate, 30) for rate in rates]
+    assert [point.named_parameters["learning_rate"] for point in points] == rates

@@ -86,7 +86,9 @@ def bucket(monkeypatch):
     return made
 
 
-def test_a_document_in_s3_is_replaced_by_hand_alone(bucket):
+def test_a_document_in_s3_is_replaced_by_hand_alone_and_a_lost_answer_is_found_out(
+    bucket, monkeypatch
+):
     place = parse_output("s3://results/raw/", "job", 1)
     place.write("first")
     with pytest.raises(OutputError, match=r"could not write s3://results/raw/job.1.json.*Precond"):
@@ -95,15 +97,10 @@ def test_a_document_in_s3_is_replaced_by_hand_alone(bucket):
     for text in ("first", "second"):
         parse_output("s3://results/raw/", "local", 1).write(text)
     assert bucket.objects["raw/local.1.json"] == b"second"
-
-
-def test_a_write_whose_answer_was_lost_is_found_to_be_done(bucket, monkeypatch):
-    """As botocore tells it: it tried again, and found its own object."""
-    place = parse_output("s3://results/raw/", "job", 1)
-    place.write("first")
     put = bucket.put_object
 
     def put_again(**asked):
+        """As botocore tells it: it tried again, and found its own object."""
         try:
             put(**asked)
         except ClientError as error:

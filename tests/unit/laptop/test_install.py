@@ -83,12 +83,6 @@ def lock(monkeypatch, tmp_path):
     return lock
 
 
-def test_what_is_wanted_of_a_lock_keeps_its_hashes(lock):
-    left = install.left_of([lock], lambda name: name == "nvidia-ml-py")
-    assert left.read_text() == ML_PY
-    assert install.left_of([lock], bool).read_text() == LOCK
-
-
 def test_torchs_cuda_build_is_torch_and_what_it_alone_brings():
     names = {name for name, _ in install.pins(install.LOCKS[0])}
     cuda = {name for name in names if re.fullmatch(install.CUDA_BUILD, name)}

@@ -26,22 +26,17 @@ def refusal(monkeypatch, capsys):
     return run
 
 
-def test_an_unknown_suite_is_refused(refusal, tmp_path):
+def test_an_unknown_suite_a_second_demo_and_a_missing_terraform_are_refused(
+    refusal, tmp_path, monkeypatch
+):
     line = refusal("demo", "--suite", "smokey", "--folder", tmp_path / "demo")
     assert f"unknown suite 'smokey'; known: {', '.join(SUITES)}" in line
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_second_demo_at_the_same_time_is_refused(refusal, tmp_path):
     with (tmp_path / "demo.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         line = refusal("demo", "--folder", tmp_path / "demo")
     assert "another `make demo` is running" in line
-    assert not (tmp_path / "demo").exists()
-
-
-def test_a_missing_terraform_is_refused(refusal, tmp_path, monkeypatch):
-    """An unsuitable one is refused likewise: test_terraform sees to that."""
+    # An unsuitable one is refused likewise: test_terraform sees to that.
     monkeypatch.setenv("PATH", str(tmp_path))
     line = refusal("demo", "--folder", tmp_path / "demo")
     assert line == "demo: terraform is not on the PATH: install Terraform 1.11 or newer"

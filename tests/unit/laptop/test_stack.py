@@ -1,4 +1,4 @@
-"""The credentials that a stack's local cloud and its clients share, and what a start says."""
+"""A stack's credentials, its Airflow's settings and API, and what a start says."""
 
 import json
 import stat
@@ -7,9 +7,11 @@ import threading
 from pathlib import Path
 from unittest.mock import Mock, call
 
+import httpx
 import pytest
 
-from laptop.airflow import DATABASE, Airflow
+from laptop.airflow import DATABASE, Airflow, AirflowClient
+from laptop.demo import end_of_log
 from laptop.stack import PROFILE, TRENDS_HTML, Ports, Stack, apply_core_stack, path_of_jobs
 from local_cloud.credentials import read_or_make
 
@@ -134,3 +136,34 @@ def test_python_of_a_job_is_this_one_or_the_users_active_one(monkeypatch):
     assert path_of_jobs() == f"{Path(sys.executable).parent}:/usr/bin"
     monkeypatch.setenv("VIRTUAL_ENV", "/home/me/venv")
     assert path_of_jobs() == "/usr/bin"
+
+
+def test_a_busy_machines_airflow_is_asked_again_but_not_for_ever(tmp_path, monkeypatch):
+    left = []  # what it does with each GET in turn
+
+    def answer(transport, request):
+        if request.url.path == "/auth/token":
+            return httpx.Response(201, json={"access_token": "token"})
+        if left.pop(0) == "too slow":
+            raise httpx.ReadTimeout("timed out", request=request)
+        return httpx.Response(200, json={"state": "running"})
+
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", answer)
+    with AirflowClient(Airflow(tmp_path, 8080, tmp_path, schedules=False)) as client:
+        left += ["too slow", "too slow", "at once"]
+        assert client.state("dag", "run") == "running"
+        left += ["too slow"] * 4
+        with pytest.raises(httpx.ReadTimeout):
+            client.state("dag", "run")
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("one\n::group::Post Execute\n::endgroup::\ntwo", "one\ntwo"),
+        (f"{'x' * 1990} first\nlast line", "last line"),
+        ("y" * 3000, "y" * 2000),
+    ],
+)
+def test_a_failed_task_is_told_in_whole_lines(log, told):
+    assert end_of_log(log) == told

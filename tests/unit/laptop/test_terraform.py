@@ -230,14 +230,6 @@ def test_an_error_carries_command_exit_code_and_reason_and_the_log_all_output(
         terraform.run("validate")
 
 
-def test_a_state_file_in_the_current_folder_does_not_matter(stack_dir, tmp_path, monkeypatch):
-    """python-terraform reads one, whatever it holds."""
-    (tmp_path / "terraform.tfstate").write_text("not JSON")
-    monkeypatch.chdir(tmp_path)
-    env = fake_terraform(tmp_path / "bin", "true")
-    assert open_stack(stack_dir, env=env).run("validate").returncode == 0
-
-
 @pytest.mark.parametrize(
     ("script", "version"),
     [

@@ -1,9 +1,11 @@
-"""What the import contracts of pyproject.toml can't say of DAGs and of the rooms' sizes."""
+"""What the import contracts of pyproject.toml can't say of DAGs and of rooms."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+import batchmark_job
 from tests.imports import imported
 from tests.paths import ROOT
 
@@ -30,3 +32,14 @@ def test_no_room_is_crowded(folder):
         if count > MOST_MODULES
     ]
     assert not crowded, "\n".join(crowded)
+
+
+PACKAGE = Path(batchmark_job.__file__).parent
+README = (PACKAGE.parent / "README.md").read_text()
+ROOMS = {path.parent.relative_to(PACKAGE) for path in PACKAGE.glob("*/**/[!_]*.py")}
+
+
+@pytest.mark.parametrize("room", sorted(f"{room}/" for room in ROOMS))
+def test_room_is_named(room):
+    table = README.partition("## Where things are")[2]
+    assert f"\n| `{room}` |" in table

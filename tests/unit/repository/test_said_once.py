@@ -1,10 +1,12 @@
-"""What many modules say stands in one of them: figures and names that may change some day."""
+"""What many modules say stands in one of them; a file that two places need is a compared copy."""
 
 import re
+import subprocess
 
 from batchmark.analysis.judging.significance import POWER
 from batchmark.analysis.pairs.answer import Measure
 from batchmark.analysis.sharing.knee import WORTH
+from batchmark.aws.instance_families import FILE
 from batchmark.changes.metric import Metric
 from batchmark.report.words import IMAGE_RATE
 from batchmark_job.result.confidence import CONFIDENCE, CONFIDENCE_TEXT
@@ -56,3 +58,10 @@ def test_the_plugins_name_the_unit_of_images_and_parse_a_runs_plan_in_one_place(
     assert only.name == "words.py"
     ((path, _),) = places(r"RunPlan\.model_validate_json")
     assert path.name == "result_bucket.py"
+
+
+def test_the_repository_holds_no_symbolic_link_but_a_copy_of_the_table_of_families():
+    """Archives, Windows and some Git hosts turn a link into a text file that holds its path."""
+    listed = subprocess.check_output(["git", "ls-files", "--stage"], cwd=ROOT, text=True)
+    assert [line for line in listed.splitlines() if line.startswith("120000")] == []
+    assert (ROOT / "terraform/modules/batch" / FILE.name).read_bytes() == FILE.read_bytes()

@@ -1,17 +1,19 @@
-"""The made-up year as the real detector judges it: what it shows is found, and nothing else."""
+"""The made-up year as detector and tasks judge it: what it shows is found, and nothing else."""
 
 import json
 from datetime import timedelta
 from statistics import median
 
+import boto3
 import numpy as np
 import pytest
 
+from batchmark.changes.alerts.records import Alert
 from batchmark.changes.detection import detect_changes
 from batchmark.changes.metric import Metric
 from batchmark.changes.records import Series, SeriesKey
 from batchmark.changes.suspects import weigh, why_unwatchable
-from sample import story
+from sample import installation, story
 from sample.documents import CPU_MODELS, GPU_MODELS
 
 ALL = range(story.WEEKS)
@@ -111,3 +113,24 @@ def test_luck_is_the_same_each_time_and_differs_from_job_to_job():
     assert dict(job.calls()) == dict(story.Job("run 7", 7, "g5.xlarge", 1).calls())
     assert dict(job.calls()) != dict(story.Job("run 7", 7, "g5.xlarge", 2).calls())
     assert story.day(1) - story.day(0) == timedelta(days=7)
+
+
+def alerts_of_a_year(monkeypatch) -> list[Alert]:
+    sample = installation.Installation()
+    monkeypatch.setattr(sample, "_publish", lambda *_: None)
+    for due in installation.all_runs():
+        sample.measure(due)
+    return sample.alerts.alerts()
+
+
+@pytest.mark.monte_carlo
+def test_a_look_in_every_week_tells_the_same(monkeypatch):
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    monkeypatch.setenv("AIRFLOW_VAR_BATCHMARK", installation.config().model_dump_json())
+    monkeypatch.setattr(installation, "REPORTED_FROM", 52)
+    few = alerts_of_a_year(monkeypatch)
+    every_week = dict.fromkeys((installation.SUITE_DAG, installation.JOB_DAG), range(52))
+    monkeypatch.setattr(installation, "JUDGED", installation.JUDGED | every_week)
+    many = alerts_of_a_year(monkeypatch)
+    assert [one.state for one in few] == ["recovered", "open", "open"]
+    assert [(one.id, one.state) for one in few] == [(one.id, one.state) for one in many]

@@ -1,4 +1,4 @@
-"""The main node of a job and the others, with ranks that do as they are told."""
+"""The main node of a job and the others, with ranks that do as they are told; a rank's place."""
 
 import socket
 
@@ -59,3 +59,14 @@ def both(main, followers):
     followers.start(1, 2)
     all_nodes.gather(CPU, devices=1)
     return all_nodes
+
+
+@pytest.fixture
+def place(monkeypatch):
+    """Set this process' place as torchrun does; alone unless told otherwise."""
+
+    def put(rank=0, size=1, local_rank=0):
+        for name, value in (("RANK", rank), ("WORLD_SIZE", size), ("LOCAL_RANK", local_rank)):
+            monkeypatch.setenv(name, str(value))
+
+    return put

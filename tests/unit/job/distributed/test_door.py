@@ -1,5 +1,7 @@
-"""Strangers at the main node's port: no bytes of theirs do or learn anything."""
+"""Strangers at the main node's port, and what none of its nodes would say."""
 
+import contextlib
+import re
 import socket
 import threading
 from contextlib import ExitStack
@@ -9,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batchmark_job.distributed import door as module
+from batchmark_job.distributed import nodes
 from batchmark_job.distributed.door import AuthenticatingListener
+from batchmark_job.distributed.node import Node
+from batchmark_job.distributed.nodes import Nodes
+from batchmark_job.errors import CannotMeasureError
 from tests.builders.hostile import fuzzed
 from tests.builders.noise import quick_and_long
-from tests.stand_ins.nodes import MAIN
-from tests.stand_ins.stranger import heard, sayings
+from tests.stand_ins.nodes import CPU, GREETING, MAIN, PROOF, one_that_came
+from tests.stand_ins.stranger import DEEP, heard, sayings
 from tests.waiting import wait_for
-
-PROOF = bytes(range(100, 132))
 
 
 def changed(place, change, rest):
@@ -67,7 +71,9 @@ def test_no_bytes_in_any_number_of_connections_get_in_or_hear_anything(inside, e
     assert inside.said == [b"a node's word"]
 
 
-def test_the_silent_cost_no_thread_and_keep_nobody_out(inside):
+def test_the_silent_cost_no_thread_keep_nobody_out_and_are_dropped_after_a_while(
+    inside, monkeypatch
+):
     threads = set(threading.enumerate())  # of which one of an earlier test may end meanwhile
     with ExitStack() as visits:
         for _ in range(300):
@@ -77,9 +83,6 @@ def test_the_silent_cost_no_thread_and_keep_nobody_out(inside):
         wait_for(lambda: inside.said, "the node", 10)
         assert set(threading.enumerate()) <= threads
     assert inside.door.dropped >= 300 - module.MOST_VISITORS
-
-
-def test_who_says_nothing_is_dropped_after_a_while(inside, monkeypatch):
     monkeypatch.setattr(module, "PROOF_SECONDS", 0.0)
     with socket.create_connection((MAIN, inside.port), timeout=10) as silent:
         assert silent.recv(1) == b""
@@ -90,3 +93,80 @@ def test_an_empty_proof_lets_nobody_in(port):
     assert heard(MAIN, port, b"") == heard(MAIN, port, bytes(32)) == b""
     open_to_none.door.close()
     assert open_to_none.said == []
+
+
+pytestmark = pytest.mark.usefixtures("without_torch")
+
+ANOTHER = b"thirty-two bytes of another job."
+
+
+def test_a_node_of_another_job_is_turned_away(main, followers):
+    all_nodes = main(2, seconds=1.0)
+    followers.start(1, 2, proof=ANOTHER)
+    missing = "missing: node 1.*; 1 client lacked this job's token$"
+    with pytest.raises(CannotMeasureError, match=missing):
+        all_nodes.gather(CPU, devices=1)
+    followers.join()
+    assert followers.errors[1].endswith("; ending its ranks on this node")
+
+
+def test_a_second_connection_of_a_node_is_refused(main, port, followers):
+    all_nodes = main(3)
+    first = one_that_came(port)
+    wait_for(lambda: all_nodes._joined, "the first", 10)
+    second = one_that_came(port)
+    assert second.receive() == {"kind": "over", "reason": "node 1 has already joined"}
+    first.close()
+    second.close()
+
+
+def test_who_repeats_a_proof_costs_few_threads_and_keeps_no_node_out(main, port):
+    all_nodes = main(2)
+    before, most = threading.active_count(), 2 * nodes.MOST_COMING
+    with contextlib.ExitStack() as visits:
+        for _ in range(20):
+            inside, other = map(visits.enter_context, socket.socketpair())
+            all_nodes._let_in(inside)
+        wait_for(lambda: threading.active_count() - before <= 2 * most, "the end of the others", 10)
+        other.settimeout(10)
+        assert other.recv(1) == b"{", "the newest is heard"
+        node = one_that_came(port)
+        wait_for(lambda: all_nodes._joined, "the node", 10)
+        node.close()
+
+
+def test_a_main_node_without_an_address_of_its_own_does_not_listen_at_all_of_them(port):
+    with pytest.raises(CannotMeasureError, match="outside Batch, set AWS_BATCH_JOB_MAIN_NODE_"):
+        Nodes(Node(0, 2, None, 20.0, PROOF), port=port)
+
+
+@pytest.mark.parametrize(
+    ("said", "lost"),
+    [
+        (DEEP, ".*recursion"),
+        (b'{"kind": "ended", "launch": 1e999, "ended": [0]}\n', "sent "),
+        (b'{"kind": "ended", "launch": 1, "ended": ["0", null, "no", "late"]}\n', "sent "),
+        (b'{"kind": "ended", "launch": 1, "ended": 3}\n', "sent "),
+        (b'{"kind": "ended", "launch": [], "ended": [0]}\n', "sent "),
+        (b'{"kind": "leaving"}\n', "sent "),
+        (b'"leaving"\n', "sent "),
+    ],
+)
+def test_a_node_that_sends_what_is_no_message_is_lost(main, port, said, lost):
+    all_nodes = main(2)
+    with socket.create_connection((MAIN, port)) as other:
+        other.sendall(PROOF + GREETING.model_dump_json().encode() + b"\n" + said)
+        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
+    assert re.match(lost, all_nodes._joined[1].lost)
+
+
+def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task):
+    all_nodes = main(2)
+    for said in sayings("job-1"):
+        assert heard(MAIN, port, said) == b""
+    assert all_nodes._joined == all_nodes._declined == {}
+    followers.start(1, 2)
+    all_nodes.gather(CPU, devices=1)
+    with pytest.raises(ConnectionRefusedError):  # when all are there nobody else is heard
+        socket.create_connection((MAIN, port))
+    assert all_nodes.run(task, 1, 20.0).bytes_moved == 1000

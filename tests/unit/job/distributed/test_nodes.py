@@ -42,6 +42,12 @@ def ranks_that_run():
     return found
 
 
+def process_of_rank_0(folder):
+    """Once it wrote its id."""
+    file = folder / "pid-0"
+    return psutil.Process(int(wait_for(lambda: file.exists() and file.read_text(), "rank 0", 10)))
+
+
 def once_there(path, act):
     """Acts beside the test, once there is this file."""
 
@@ -197,9 +203,9 @@ def test_once_it_is_closed_no_row_fails_of_that(both, followers, task, tmp_path)
         ended.append("row")
 
     threading.Thread(target=measure, daemon=True).start()
-    wait_for((tmp_path / "pid-0").exists, "rank 0", 10)
+    rank = process_of_rank_0(tmp_path)
     both.close("it received SIGTERM")
-    assert not psutil.pid_exists(int((tmp_path / "pid-0").read_text()))
+    assert not rank.is_running()
     time.sleep(0.5)
     assert ended == []
     followers.join()
@@ -225,8 +231,7 @@ def test_ranks_that_start_while_the_job_is_closed_end_too(alone, task, tmp_path,
 def test_a_rank_that_starts_while_the_others_are_ended_ends_too(alone, task, tmp_path, monkeypatch):
     (tmp_path / "rank-0").write_text("hang")
     threading.Thread(target=alone.run, args=(task, 1, 20.0), daemon=True).start()
-    wait_for((tmp_path / "pid-0").exists, "rank 0", 10)
-    rank = psutil.Process(int((tmp_path / "pid-0").read_text()))
+    rank = process_of_rank_0(tmp_path)
     late = subprocess.Popen(rank.cmdline(), env=rank.environ())
     all_processes, looks = psutil.process_iter, itertools.count()
 

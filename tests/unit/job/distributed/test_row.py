@@ -36,7 +36,7 @@ def row(monkeypatch, tmp_path):
         yield make
 
 
-def test_each_launch_is_a_turn_of_fresh_processes(row, bench):
+def test_each_launch_is_a_turn_of_fresh_processes_and_a_cold_pass_has_one(row, bench, tmp_path):
     made = row()
     measured = made.measure(bench)
     assert measured.status == "measured", measured.reason
@@ -47,9 +47,6 @@ def test_each_launch_is_a_turn_of_fresh_processes(row, bench):
     scaling = measured.scaling
     assert (scaling.backend, scaling.ranks) == ("gloo", 1)
     assert scaling.settings is scaling.split is scaling.gpu_busy_share is None
-
-
-def test_a_cold_pass_has_one_launch(row, bench, tmp_path):
     measured = row(ReadingPoint(tmp_path, cold=True)).measure(bench)
     assert measured.process_samples == (4,)
     assert measured.parameters["pass"] == "cold"

@@ -78,7 +78,7 @@ def obstacle(nvml=None, **circumstances):
     return found
 
 
-def test_a_driver_too_old_for_torch_is_named_with_both_versions():
+def test_a_driver_too_old_for_torch_or_a_cpu_image_is_named_but_no_older_minor_version():
     nvml = driver(version="535.183.01", cuda=12020)
     what, remedy = obstacle(nvml, torch_says=TOO_OLD)
     assert what == (
@@ -87,10 +87,6 @@ def test_a_driver_too_old_for_torch_is_named_with_both_versions():
     )
     assert remedy.startswith("the host needs driver 580 or newer; on AWS, use a newer GPU AMI")
     assert obstacle(nvml, built_for="14.1")[1].startswith("the host needs one for CUDA 14;")
-
-
-def test_an_older_minor_version_is_not_to_blame_and_a_cpu_image_is():
-    # Within a major version every driver runs every CUDA.
     what, _ = obstacle(driver(cuda=13000), built_for="13.2", torch_says="CUDA unknown error\nx")
     seen = "torch sees none of the 1 GPU(s) that NVIDIA driver 580.95.05 finds"
     assert what == f"{seen} and warns: CUDA unknown error"

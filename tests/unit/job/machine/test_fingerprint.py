@@ -1,9 +1,12 @@
+"""What a job sees of its machine, and of the host below its container."""
+
 import re
+import socket
 
 import pytest
 import torch
 
-from batchmark_job.machine import fingerprint, metadata, nvml
+from batchmark_job.machine import fingerprint, host, metadata, nvml
 from batchmark_job.result.document import Device
 from tests.builders.files import put
 
@@ -95,7 +98,7 @@ def cache(root, cpu, index, **values):
         put(root, f"sys/devices/system/cpu/cpu{cpu}/cache/index{index}/{name}", f"{value}\n")
 
 
-def test_last_level_cache_is_the_sum_over_the_usable_cpus(tmp_path, monkeypatch):
+def test_last_level_cache_is_the_sum_over_the_usable_cpus_where_it_is_told(tmp_path, monkeypatch):
     for cpu in range(4):
         pair = "0-1" if cpu < 2 else "2-3"
         cache(tmp_path, cpu, 0, level=1, type="Data", size="32K", shared_cpu_list=cpu)
@@ -107,15 +110,12 @@ def test_last_level_cache_is_the_sum_over_the_usable_cpus(tmp_path, monkeypatch)
     assert fingerprint.last_level_cache_bytes(root=tmp_path) == 2 * 16 * 2**20
     usable -= {2, 3}
     assert fingerprint.last_level_cache_bytes(root=tmp_path) == 16 * 2**20
-
-
-def test_a_cache_that_is_not_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(fingerprint.os, "sched_getaffinity", lambda _: {0}, raising=False)
-    assert fingerprint.last_level_cache_bytes(root=tmp_path) is None
-    cache(tmp_path, 0, 0, level="?", type="Unified", size="1K", shared_cpu_list=0)
-    cache(tmp_path, 0, 1, level=1, type="Instruction", size="64K", shared_cpu_list=0)
-    cache(tmp_path, 0, 2, type="Data", size="64K")
-    assert fingerprint.last_level_cache_bytes(root=tmp_path) is None
+    untold = tmp_path / "untold"
+    assert fingerprint.last_level_cache_bytes(root=untold) is None
+    cache(untold, 0, 0, level="?", type="Unified", size="1K", shared_cpu_list=0)
+    cache(untold, 0, 1, level=1, type="Instruction", size="64K", shared_cpu_list=0)
+    cache(untold, 0, 2, type="Data", size="64K")
+    assert fingerprint.last_level_cache_bytes(root=untold) is None
 
 
 @pytest.mark.usefixtures("cuda")
@@ -134,3 +134,42 @@ def test_settings_of_waiting_threads_are_recorded(monkeypatch):
     monkeypatch.setenv("KMP_BLOCKTIME", "0")
     monkeypatch.setenv("OMP_WAIT_POLICY", "PASSIVE")
     assert fingerprint.thread_settings() == ("OMP_WAIT_POLICY=PASSIVE", "KMP_BLOCKTIME=0")
+
+
+HEADER = "Num       RefCount Protocol Flags    Type St Inode Path\n"
+ENGINE, DCGM = "/var/run/docker.sock", "/run/nvidia-dcgm/nv-hostengine"
+ALL = "DCGM, MPS, persistence"
+UNNAMED = "00000000dbd24405: 00000003 00000000 00000000 0001 03 5579882\n"
+
+
+def sockets(*paths):
+    """As Linux lists those that listen, between others."""
+    line = "0000000048d47aa3: 00000002 00000000 00010000 0001 01 {} {}\n"
+    listed = [line.format(number, path) for number, path in enumerate(paths)]
+    return HEADER + UNNAMED + "".join(listed) + UNNAMED
+
+
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (["/run/docker.sock"], "none"),
+        (["/run/containerd/containerd.sock", "/run/control", "/tmp/dcgm.sock"], "none"),
+        (["/run/docker.sock", DCGM], "DCGM"),
+        (["/run/docker.sock", "/tmp/nvidia-mps/control"], "MPS"),
+        (["/run/mps-ecs/control", ENGINE, DCGM, "/run/nvidia-persistenced/socket"], ALL),
+        ([DCGM], None),  # no engine: not the host's network
+        ([], None),
+    ],
+)
+def test_daemons_are_known_by_their_sockets(tmp_path, paths, found):
+    assert host.gpu_daemons(put(tmp_path, "proc/net/unix", sockets(*paths))) == found
+
+
+def test_linux_lists_sockets_as_they_are_read_here(tmp_path):
+    assert host.gpu_daemons(tmp_path) is None, "a container may not see them"
+    folder = tmp_path / "nvidia-mps"
+    folder.mkdir()
+    with socket.socket(socket.AF_UNIX) as control, socket.socket(socket.AF_UNIX) as engine:
+        control.bind(str(folder / "control"))
+        engine.bind(str(tmp_path / "docker.sock"))
+        assert "MPS" in str(host.gpu_daemons())

@@ -1,33 +1,73 @@
-"""EC2's and ECS's metadata services, answering here."""
+"""EC2's and ECS's metadata services and Spot's notice, answering here."""
 
 import json
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
 
 import pytest
 
-from batchmark_job.machine import metadata
+from batchmark_job.machine import metadata, spot_notice
+from batchmark_job.machine.metadata import IMDS_VARIABLE
 from tests.builders.files import put
+from tests.paths import ROOT
 from tests.stand_ins.http import serving
 
-TOKEN = "a-token"
+NOTICE = json.dumps({"action": "terminate", "time": "2026-11-24T05:02:00Z"})
+ADVICE = json.dumps({"noticeTime": "2026-11-24T05:00:00Z"})
+FOLDER = "/latest/meta-data/"
+ACTION_PATH = f"{FOLDER}spot/instance-action"
+ADVICE_PATH = f"{FOLDER}events/recommendations/rebalance"
+WAIT_SECONDS = 30
 
 
-def answer(request):
-    """As instance metadata version 2 and the ECS agent do."""
-    answers = {"/v4/task": json.dumps({"ImageID": "sha256:abc", "Image": "job:1"})}
-    if request.headers.get("X-aws-ec2-metadata-token-ttl-seconds"):
-        answers = {"/latest/api/token": TOKEN} if request.command == "PUT" else {}
-    if request.headers.get("X-aws-ec2-metadata-token") == TOKEN:
-        answers["/latest/meta-data/ami-id"] = "ami-0123456789abcdef0"
-        answers["/latest/meta-data/instance-type"] = "c5.2xlarge"
-        answers["/latest/meta-data/placement/availability-zone"] = "us-east-1b"
-    text = answers.get(request.path)
-    return 200 if text else 401, (text or "").encode()
+class Service:
+    """Version 2 of the instance metadata service, which answers to its token, and the ECS agent.
+
+    It fails at first, so often, then gives advice, and notice once it has been asked for one four
+    times.
+    """
+
+    def __init__(self, failing):
+        self.failing = failing
+        self.asked = []
+        self.values = {
+            ADVICE_PATH: ADVICE,
+            f"{FOLDER}ami-id": "ami-0123456789abcdef0",
+            f"{FOLDER}instance-type": "c5.2xlarge",
+            f"{FOLDER}placement/availability-zone": "us-east-1b",
+        }
+
+    def __call__(self, request):
+        if request.path == "/v4/task":
+            return 200, json.dumps({"ImageID": "sha256:abc", "Image": "job:1"}).encode()
+        if (request.command, request.path) == ("PUT", "/latest/api/token"):
+            assert request.headers.get("X-aws-ec2-metadata-token-ttl-seconds")
+            self.asked.append("token")
+            return (503, b"") if len(self.asked) <= self.failing else (200, b"token")
+        if request.headers.get("X-aws-ec2-metadata-token") != "token":
+            return 401, b""
+        self.asked.append(request.path)
+        if self.asked.count(ACTION_PATH) >= 4:
+            self.values[ACTION_PATH] = NOTICE
+        value = self.values.get(request.path)
+        return (200, value.encode()) if value else (404, b"")
+
+
+@contextmanager
+def service(failing=4):
+    """The service, and its variable."""
+    made = Service(failing)
+    with serving(made) as server:
+        yield made, {IMDS_VARIABLE: f"http://127.0.0.1:{server.server_port}"}
 
 
 @pytest.fixture
 def metadata_url():
-    with serving(answer) as server:
-        yield f"http://127.0.0.1:{server.server_port}"
+    with service(failing=0) as (_, environment):
+        yield environment[IMDS_VARIABLE]
 
 
 @pytest.mark.parametrize(
@@ -56,3 +96,66 @@ def test_instance_type_zone_images_and_the_ecs_agents_digest(metadata_url, monke
     assert metadata.image_digest() is None
     monkeypatch.delenv("ECS_CONTAINER_METADATA_URI_V4")
     assert metadata.image_digest() is None
+
+
+def test_a_notice_is_heard_once_and_advice_is_said_once_and_ends_nothing(monkeypatch, capfd):
+    heard = threading.Event()
+    with service() as (told, environment):
+        monkeypatch.setenv(*environment.popitem())
+        spot_notice.watch(heard.set, poll_seconds=0.01)
+        assert heard.wait(WAIT_SECONDS)
+    assert told.asked[:4] == ["token"] * 4, "a service that fails is asked again"
+    assert told.asked.count(ACTION_PATH) == 4
+    assert told.asked.count(ADVICE_PATH) == 1
+    said = "".join(capfd.readouterr())
+    assert said.count(f"Spot is interrupting this host: {NOTICE}") == 1
+    assert said.count(f"Spot may interrupt this host soon; the job continues: {ADVICE}") == 1
+
+
+def test_elsewhere_nothing_is_asked(monkeypatch):
+    monkeypatch.delenv(IMDS_VARIABLE, raising=False)
+    monkeypatch.setattr("batchmark_job.machine.metadata.on_ec2", lambda _: False)
+    before = threading.active_count()
+    spot_notice.watch(pytest.fail)
+    assert threading.active_count() == before
+
+
+# A job that would compute for a minute, with the signals as a job has them.
+JOB = """
+import time
+from batchmark_job.interruption import Interruption
+from batchmark_job.machine import spot_notice
+
+def keep(received):
+    print(f"kept what was measured, by {received.name}", flush=True)
+    return 143
+
+interruption = Interruption()
+interruption.watch()
+interruption.on_stop = keep
+spot_notice.watch(interruption.host_ends_soon, 0.05)
+time.sleep(60)
+"""
+
+
+def test_a_job_with_notice_keeps_what_it_measured_and_stays_until_its_host_ends():
+    with (
+        service() as (_, environment),
+        subprocess.Popen(
+            [sys.executable, "-c", JOB],
+            env={"PYTHONPATH": str(ROOT / "job_container"), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as job,
+    ):
+        try:
+            assert "kept what was measured, by SIGTERM" in (
+                line.strip() for line in iter(job.stdout.readline, "")
+            )
+            with pytest.raises(subprocess.TimeoutExpired):
+                job.wait(0.3)
+            job.send_signal(signal.SIGTERM)
+            assert job.wait(WAIT_SECONDS) == 143
+        finally:
+            job.kill()

@@ -131,16 +131,13 @@ def test_a_job_on_a_gpu_that_is_nearly_full(make_settings):
     assert small.status in {"measured", "unsettled"}
 
 
-def test_a_job_on_a_gpu_that_slows_down(make_settings):
+def test_a_job_on_a_gpu_that_slows_down_and_one_without_nvml(make_settings, monkeypatch):
     with cuda.installed("T4", **SMALL) as gpu:
         gpu.card.reasons = pynvml.nvmlClocksEventReasonHwThermalSlowdown
         rows = document_of(make_settings).measurements
     for row in rows:
         assert row.conditions_during.gpu_throttle_reasons == ("hw_thermal_slowdown",)
         assert len(row.throttled_samples) == len(row.samples_seconds)
-
-
-def test_a_job_without_nvml(make_settings, monkeypatch):
     with cuda.installed("T4", **SMALL):
         monkeypatch.setattr("batchmark_job.machine.nvml.pynvml", NoDriver())
         document = document_of(make_settings)

@@ -102,7 +102,7 @@ def test_cpu_utilisation_is_the_share_of_the_compute_threads(monkeypatch):
     assert 5_000 < meter.read()["MemoryUsed"] < 1e6
 
 
-def test_the_shortest_job_has_a_first_and_a_last_sample():
+def test_the_shortest_job_has_a_first_and_a_last_sample_and_others_some_until_stopped(monkeypatch):
     sampled = start(ProcessMeter(1, no_workers))
     sampled.stop()
     memory = statistics(sampled, "MemoryUsed")
@@ -111,9 +111,6 @@ def test_the_shortest_job_has_a_first_and_a_last_sample():
     (cpu,) = statistics(sampled, "CPUUtilization")
     assert cpu["SampleCount"] == 1
     assert 0 <= cpu["Minimum"] == cpu["Maximum"] <= 100
-
-
-def test_samples_are_taken_until_stopped(monkeypatch):
     monkeypatch.setattr(telemetry, "PERIOD_SECONDS", 0.001)
     meter = Scripted({"GPUUtilization": 50.0})
     sampled = start(meter)
@@ -164,11 +161,15 @@ def test_a_meter_that_fails_ends_alone(capsys):
     assert capsys.readouterr().out == warning
 
 
-def test_a_long_run_goes_out_in_calls_of_a_thousand(use_cloudwatch, monkeypatch):
+def test_a_long_run_goes_out_in_calls_of_a_thousand_where_it_has_a_namespace(
+    use_cloudwatch, monkeypatch
+):
+    put = use_cloudwatch()
+    sampled_by(Scripted({"MemoryUsed": 1.0}), namespace=None).publish()
+    assert not put.called
     minutes = [NOON + timedelta(minutes=number) for number in range(2000)]
     set_clock(monkeypatch, minutes)
     sampled = sampled_by(Scripted({"MemoryUsed": 1.0}), 2000)
-    put = use_cloudwatch()
     sampled.publish()
     sampled.publish()
     calls = [call.kwargs for call in put.mock_calls]
@@ -202,12 +203,3 @@ def test_a_refusal_comes_after_the_document_and_costs_a_line(make_settings, use_
     assert len(parse_document(settings.output.path.read_bytes()).measurements) == 2
     last_line = capsys.readouterr().out.splitlines()[-1]
     assert last_line.startswith("batchmark-job: warning: metrics not published: RuntimeError: Acc")
-
-
-def test_without_a_namespace_telemetry_is_in_the_document_alone(make_settings, use_cloudwatch):
-    put = use_cloudwatch()
-    settings = make_settings()
-    assert run_job(settings) == 0
-    document = parse_document(settings.output.path.read_bytes())
-    assert {summary.metric for summary in document.telemetry} == {"CPUUtilization", "MemoryUsed"}
-    assert not put.called

@@ -49,14 +49,11 @@ def outside_ecs(monkeypatch):
     monkeypatch.delenv("ECS_CONTAINER_METADATA_URI_V4", raising=False)
 
 
-def test_a_process_by_itself_knows_when_it_started():
+def test_a_process_by_itself_knows_when_it_started_and_of_a_mark_the_first_time():
     marks = JobMarks().document()
     assert marks.process_started_at < datetime.now(UTC)
     unknown = marks.model_dump(exclude={"process_started_at"})
     assert set(unknown.values()) == {None}
-
-
-def test_the_first_time_of_a_mark_counts():
     marks = JobMarks()
     names = ("imported", "device_ready", "inputs_ready", "first_call", "trial_ended", "steady")
     for name in names:

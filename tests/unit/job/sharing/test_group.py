@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from batchmark_job.measuring.problem import Problem
 from batchmark_job.measuring.processes.answers import FirstCall
@@ -12,7 +14,7 @@ from batchmark_job.sharing.answers import ReplicaFailure, ReplicaRun, StartedRep
 from batchmark_job.sharing.group import Task, measure
 from batchmark_job.sharing.point import MpsLimits, SharingPoint
 from batchmark_job.sharing.row import sharing_record
-from batchmark_job.sharing.schedule import Steps, seconds_per_step
+from batchmark_job.sharing.schedule import Steps, Window, seconds_per_step, split
 from batchmark_job.workloads.builtin import WORKLOADS
 from tests.stand_ins.looked_at_clock import LookedAtClock
 
@@ -127,7 +129,9 @@ def test_slow_steps_get_more_time(mode, replicas, step_seconds, in_a_window):
     assert all(window.seconds == pytest.approx(least) for window in found.windows)
 
 
-def test_a_replica_that_began_late_is_measured_again_with_a_longer_lead(monkeypatch, clock):
+def test_a_replica_that_began_late_is_measured_again_and_one_that_always_does_as_it_is(
+    monkeypatch, clock
+):
     monkeypatch.setattr(group, "LEADS_SECONDS", (0.01, 0.2))
     late, in_time = {"seconds": 0.001, "late_by": 0.03}, {"seconds": 0.001}
     workers = Scripted(late, in_time, in_time)
@@ -137,9 +141,6 @@ def test_a_replica_that_began_late_is_measured_again_with_a_longer_lead(monkeypa
     assert len(found.ran) == len(found.started) == len(found.spans) == 2
     assert found.ran[0].steps.began - told > 0.2
     assert not found.was_late()
-
-
-def test_one_that_is_always_late_is_measured_as_it_is(monkeypatch):
     monkeypatch.setattr(group, "LEADS_SECONDS", (0.01, 0.02))
     workers = Scripted(*[{"seconds": 0.001, "late_by": 10.0}] * 2)
     _, found = run("time_slicing", workers, replicas=1)
@@ -220,3 +221,38 @@ def test_no_group_waits_longer_than_its_time_and_its_patience(monkeypatch, clock
     assert clock.perf_counter() - began < 1
     assert [lost.outcome for lost in found.ran] == ["hung", "hung"]
     assert asked[1] < 0.01  # what the first one left
+
+
+WINDOW = Window(10.0, 20.0)
+
+
+def regular(seconds, began=9.0, until=21.0):
+    return Steps(began, list(np.arange(began + seconds, until + seconds, seconds)))
+
+
+def test_steps_count_by_their_share_of_a_window_and_a_gap_reaches_to_its_edges():
+    steps = Steps(9.0, [11.0, 13.0, 21.0])
+    assert steps.within(WINDOW) == pytest.approx(0.5 + 1 + 7 / 8)
+    assert steps.whole_within(WINDOW) == 2
+    assert steps.seconds_within(WINDOW).tolist() == [2.0, 2.0]
+    steps = Steps(0.0, [1.0, 2.0])
+    assert steps.within(WINDOW) == 0
+    assert seconds_per_step([steps], WINDOW) is None
+    assert steps.longest_gap(WINDOW) == 10.0
+    for ends, longest in (([10.5, 11, 15, 16], 4), ([10.5, 13, 14], 6), ([18, 21], 8)):
+        assert Steps(9.0, ends).longest_gap(WINDOW) == longest
+
+
+def test_two_that_take_turns_make_as_many_steps_as_one_alone_and_else_twice_as_many():
+    assert seconds_per_step([regular(0.5)], WINDOW) == pytest.approx(0.5)
+    assert seconds_per_step([regular(1.0), regular(1.0, 9.5)], WINDOW) == pytest.approx(0.5)
+    assert seconds_per_step([regular(0.5)] * 2, WINDOW) == pytest.approx(0.25)
+
+
+@given(st.lists(st.floats(0.01, 5), min_size=1, max_size=40), st.integers(1, 9))
+def test_windows_side_by_side_hold_the_steps_of_all_of_them(durations, count):
+    steps = Steps(0.0, list(np.cumsum(durations)))
+    whole = Window(0.0, steps.ends[-1])
+    parts = [steps.within(window) for window in split(whole, count)]
+    assert sum(parts) == pytest.approx(len(durations))
+    assert steps.whole_within(whole) == len(durations)

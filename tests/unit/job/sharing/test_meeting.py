@@ -55,20 +55,12 @@ def test_workers_of_all_containers_answer_in_every_group(replicas):
             worker.get_ready()
             worker.begin("where", again=2)
         assert [worker.answer(5) for worker in live] == [f"{group}{n}" * 2 for n in range(3)]
+        with pytest.raises(StepError, match="no more") as raised:
+            live[2].ask("fail")
+        assert raised.value.out_of_memory, "an error elsewhere arrives as it was"
         assert live[2].ask("where") == f"{group}2"
         for worker in live:
             worker.end()
-
-
-def test_an_error_elsewhere_arrives_as_it_was(replicas):
-    workers = replicas(2)
-    workers.start(hold, "a")
-    there = workers.start(hold, "b")
-    there.get_ready()
-    with pytest.raises(StepError, match="no more") as raised:
-        there.ask("fail")
-    assert raised.value.out_of_memory
-    assert there.ask("where") == "b"
 
 
 @pytest.fixture

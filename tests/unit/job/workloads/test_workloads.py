@@ -1,5 +1,7 @@
 """Each CPU implementation against the float64 reference, and wrong ones being found out."""
 
+import threading
+
 import cv2
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from batchmark_job.workloads.edge_detection import OpenCVSobelInBands, TorchSobe
 from batchmark_job.workloads.gaussian_blur import OpenCVBlurInBands, TorchBlur
 from batchmark_job.workloads.image_convolution import TiledConvolution
 from batchmark_job.workloads.support import opencv_tensors, torch_calls
+from batchmark_job.workloads.support.work_sharing import share_out
 from tests.builders.outputs import able, error_of, output_of, wrongness
 
 ATTENTION = [
@@ -60,6 +63,7 @@ def test_implementation_is_correct_and_leaves_inputs_of_the_stated_size(
     assert wrongness(workload, inputs, output) <= workload.tolerance(dtype)
     fresh = implementation.arrange(workload.make_inputs(parameters, dtype, seed=7))
     assert all(torch.equal(*pair) for pair in zip(inputs, fresh, strict=True))
+    assert not torch.equal(inputs[0], workload.make_inputs(parameters, dtype, seed=8)[0])
     input_bytes = sum(tensor.nbytes for tensor in inputs)
     assert workload.input_bytes(parameters, dtype) == input_bytes
     assert workload.output_bytes(parameters, dtype) == output.nbytes
@@ -199,15 +203,6 @@ def test_convolution_agrees_with_plain_torch():
     assert (expected == 0).any(), "ReLU must have something to cut off"
 
 
-@pytest.mark.parametrize("name", SIZES)
-def test_inputs_are_the_same_for_the_same_seed(name):
-    first, again, other = (
-        WORKLOADS[name].make_inputs(SIZES[name][-1], "float32", seed)[0] for seed in (1, 1, 2)
-    )
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-
-
 @pytest.mark.parametrize(
     ("name", "parameters", "flops", "bytes_moved"),
     [
@@ -262,3 +257,44 @@ def test_cudnn_searches_only_inside():
     with pytest.raises(ValueError, match="broken"):
         search()
     assert (cudnn.benchmark, cudnn.benchmark_limit) == before
+
+
+def test_every_task_is_done_once_per_call_by_no_more_workers_than_there_are():
+    done = []
+    call = share_out(range(100), [done.append] * 3)
+    call()
+    call()
+    assert sorted(done) == sorted([*range(100), *range(100)])
+    share_out([1], [done.append] * 4)()
+    assert done[200:] == [1]
+
+
+def test_workers_work_at_the_same_time_and_in_one_thread_each():
+    """Each waits until the others have begun, so that fewer threads would never end."""
+    barrier = threading.Barrier(3, timeout=30)
+
+    def worker(own):
+        def work(task):
+            own.append(threading.get_ident())
+            if task < 3:
+                barrier.wait()
+
+        return work
+
+    threads = [[], [], []]
+    share_out(range(30), [worker(own) for own in threads])()
+    assert len({thread for own in threads for thread in own}) == 3
+    assert all(len(set(own)) == 1 for own in threads)
+
+
+def test_each_thread_computes_alone_and_an_error_reaches_the_caller():
+    counts = []
+    share_out(range(2), [lambda _: counts.append(torch.get_num_threads())] * 2)()
+    assert counts == [1, 1]
+
+    def work(task):
+        if task == 5:
+            raise ValueError("task 5 is broken")
+
+    with pytest.raises(ValueError, match="task 5 is broken"):
+        share_out(range(10), [work] * 2)()

@@ -107,23 +107,6 @@ def test_what_could_not_be_destroyed_is_destroyed_by_the_next_start(scripted, br
     assert State.of(scripted.home).kept.over
 
 
-def test_after_a_kill_resume_goes_on_where_it_ended(scripted):
-    state = State.begin_in(scripted.home)
-    state.begin("apply")  # and no more was written
-    scripted.refused("is unfinished")
-    assert scripted.taken == []
-    scripted.check(resume=True)
-    assert scripted.taken == ["apply", "job", "destroy", "nothing left", "tell"]
-
-
-def test_what_is_kept_is_gone_on_with_or_destroyed(scripted, capsys):
-    scripted.check(keep=True)
-    assert scripted.taken == ["apply", "job", "tell"]
-    assert "DESTROY=yes` to destroy it" in capsys.readouterr().out
-    scripted.check(resume=True)
-    assert scripted.taken[3:] == ["destroy", "nothing left", "tell"]
-
-
 @pytest.mark.parametrize(
     ("asked", "line"),
     [
@@ -158,21 +141,20 @@ def in_aws(scripted, monkeypatch):
     return scripted
 
 
-def test_credentials_that_end_too_soon_are_refused_before_it_asks(in_aws, monkeypatch):
-    def refuse(_, hours):
-        raise LaptopError(f"the credentials end in less than {hours} hours")
-
-    monkeypatch.setattr(command, "refuse_ending", refuse)
-    for parts, hours in (("", 3), ("sharing", 3), ("multi_node,eks", 5)):
-        in_aws.refused(f"in less than {hours} hours", parts=parts)
-    assert State.of(in_aws.home) is None
-
-
-def test_without_its_image_a_check_is_refused_before_it_asks(in_aws, monkeypatch):
+def test_without_an_image_or_credentials_that_last_it_is_refused_before_it_asks(
+    in_aws, monkeypatch
+):
     refuse = Mock(side_effect=LaptopError("no Docker engine answers"))
     monkeypatch.setattr(command, "refuse_without_image", refuse)
     in_aws.refused("no Docker engine answers", yes=False, image="job:1")
     refuse.assert_called_once_with("job:1")
+
+    def refuse_ending(_, hours):
+        raise LaptopError(f"the credentials end in less than {hours} hours")
+
+    monkeypatch.setattr(command, "refuse_ending", refuse_ending)
+    for parts, hours in (("", 3), ("sharing", 3), ("multi_node,eks", 5)):
+        in_aws.refused(f"in less than {hours} hours", parts=parts)
     assert State.of(in_aws.home) is None
 
 
@@ -200,14 +182,23 @@ def test_what_another_check_left_is_refused_unless_it_is_only_listed(scripted, m
     assert scripted.taken
 
 
-def test_what_goes_on_has_the_parts_that_it_began_with(scripted, monkeypatch):
+def test_what_is_kept_is_gone_on_with_in_the_parts_that_it_began_with_and_destroyed(
+    scripted, monkeypatch, capsys
+):
     seen = []
-    monkeypatch.setattr(command, "steps_of", lambda check: seen.append(check.parts) or [])
+
+    def noting(steps):
+        return lambda check: seen.append([part.name for part in check.parts]) or steps(check)
+
+    for name in ("steps_of", "end_steps"):
+        monkeypatch.setattr(command, name, noting(getattr(command, name)))
     scripted.check(parts="multi_node,eks", budget="5", keep=True)
+    assert "DESTROY=yes` to destroy it" in capsys.readouterr().out
     scripted.check(resume=True, keep=True)
-    monkeypatch.setattr(command, "end_steps", lambda check: seen.append(check.parts) or [])
+    assert scripted.taken == ["apply", "job", "tell", "tell"]
     scripted.check(destroy=True)
-    assert [[part.name for part in parts] for parts in seen] == [["multi_node", "eks"]] * 3
+    assert scripted.taken[4:] == ["destroy", "nothing left", "tell"]
+    assert seen == [["multi_node", "eks"]] * 5
 
 
 def test_a_program_that_a_part_needs_is_named(monkeypatch):

@@ -1,5 +1,7 @@
-"""The most that a check costs, from the price table and from what it applies."""
+"""What a check applies, by inputs of its own and none of the user's, and what it costs at most."""
 
+import json
+import os
 import re
 from datetime import UTC, datetime
 
@@ -14,10 +16,11 @@ from batchmark_job.result.sharing_options import SharingOptions
 from laptop.aws_check.account import Account
 from laptop.aws_check.command import uses_of
 from laptop.aws_check.estimate import CPU_TYPE, GPU_TYPE, JOB_SECONDS, Use, estimate, refuse_above
-from laptop.aws_check.inputs import inputs_of
+from laptop.aws_check.inputs import SHARED, inputs_of
 from laptop.aws_check.steps.local_airflow import MAX_COST_USD
 from laptop.aws_check.steps.parts import NODE_TYPE, PARTS, PULL_SECONDS, SHARED_BY_PODS, TRAINED
 from laptop.errors import LaptopError
+from laptop.stack import ROOT
 from tests.builders import clusters
 from tests.builders.installations import configured
 from tests.builders.scaling import on_cpus
@@ -85,3 +88,49 @@ def test_the_run_of_a_part_is_within_what_its_airflow_may_spend(planned):
     assert len(jobs) == 1
     worst = worst_case(config, jobs, load_prices(), datetime(2026, 12, 1, tzinfo=UTC))
     assert worst.usd <= MAX_COST_USD
+
+
+def test_terraform_is_copied_without_what_is_the_users(check_of):
+    check = check_of()
+    check.copy_terraform()
+    copy = check.folder / "terraform"
+    assert (copy / "main.tf").read_text() == (ROOT / "terraform" / "main.tf").read_text()
+    assert (copy / ".terraform.lock.hcl").exists()
+    assert {path.name for path in copy.rglob("*.tfvars*")} == {"check.auto.tfvars.json"}
+    for part in filter(None, (part.stack for part in PARTS.values())):
+        assert (copy / "stacks" / part / "main.tf").exists()
+    assert not list(copy.rglob("tests"))
+    assert check.folder.stat().st_mode & 0o77 == 0
+    check.pin(image_tag="check")
+    inputs = json.loads((copy / "check.auto.tfvars.json").read_text())
+    assert inputs == inputs_of(check.account) | {"image_tag": "check"}
+
+
+def test_inputs_of_the_environment_are_left_out(check_of, monkeypatch):
+    monkeypatch.setattr(
+        os,
+        "environ",
+        {
+            "PATH": "/bin",
+            "TF_VAR_name": "mine",
+            "TF_CLI_ARGS_apply": "-var-file=mine.tfvars",
+            "TF_CLI_ARGS_init": "-plugin-dir=/opt",
+            "TF_WORKSPACE": "mine",
+        },
+    )
+    assert check_of().environment == {
+        "PATH": "/bin",
+        "TF_CLI_ARGS_init": "-plugin-dir=/opt",
+        "AWS_REGION": "us-east-1",
+    }
+
+
+def test_a_local_cloud_is_said_to_be_one(check_of):
+    local, real = (
+        inputs_of(account, [part.core_inputs(account) for part in PARTS.values()])
+        for account in (check_of(on_aws=on_aws).account for on_aws in (False, True))
+    )
+    assert (local["local_cloud"], real["local_cloud"]) == (True, False)
+    falling_back = [job.get("allow_cpu_fallback") for job in real["target_overrides"].values()]
+    assert True not in falling_back
+    assert SHARED in real["shared_targets"]

@@ -1,4 +1,4 @@
-"""docker-compose.yaml by itself: no engine is needed."""
+"""docker-compose.yaml and what asks whether a service is healthy; no engine is needed."""
 
 import json
 import os
@@ -15,8 +15,10 @@ from batchmark.core.prices import PRICES_FILE
 from laptop.airflow import Airflow
 from laptop.containers.compose import AIRFLOW, LOCAL_CLOUD
 from laptop.containers.secret_files import make_missing
+from laptop.processes import free_port
 from laptop.stack import aws_environment
 from tests.paths import ROOT
+from tests.stand_ins.http import serving
 
 COMPOSE = yaml.safe_load((ROOT / "docker-compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
@@ -125,15 +127,12 @@ def test_a_container_has_no_rights_that_it_needs_not_and_what_runs_is_watched(se
         assert asked["healthcheck"]["start_interval"] == "2s"
 
 
-def test_ports_are_on_loopback_unless_overridden():
+def test_ports_are_on_loopback_and_the_local_cloud_alone_has_the_engines_socket_and_network():
     published = {name: asked["ports"] for name, asked in SERVICES.items() if "ports" in asked}
     assert published == {
         "api-server": ["${AIRFLOW_ADDRESS:-127.0.0.1}:${AIRFLOW_PORT:-8080}:8080"],
         LOCAL_CLOUD: ["127.0.0.1:${LOCAL_CLOUD_PORT:-5000}:5000"],
     }
-
-
-def test_the_local_cloud_alone_has_the_engines_socket_and_is_on_the_network_of_jobs():
     with_socket = [
         name
         for name, asked in SERVICES.items()
@@ -147,7 +146,7 @@ def test_the_local_cloud_alone_has_the_engines_socket_and_is_on_the_network_of_j
     assert ROOT / Path(option.partition("=")[2]).relative_to("/opt/batchmark") == PRICES_FILE
 
 
-def test_secrets_are_files_and_no_setting_holds_one(tmp_path):
+def test_secrets_are_files_that_no_setting_image_or_commit_holds(tmp_path):
     make_missing(tmp_path, database_is_there=False)
     expected = {
         f"${{SECRETS_FOLDER:-./containers/secrets}}/{path.name}" for path in tmp_path.iterdir()
@@ -157,14 +156,8 @@ def test_secrets_are_files_and_no_setting_holds_one(tmp_path):
         for setting in asked.get("environment", {}):
             assert not re.search(r"(PASSWORD|SECRET|SECRET_KEY|FERNET_KEY|CONN)$", setting), name
     assert not re.search(r"://[^/\s{]*:[^/\s{]*@", (ROOT / "docker-compose.yaml").read_text())
-
-
-def test_keys_of_aws_stand_in_no_containers_environment():
     names = re.findall(r"^\w+", ENV_FILES["aws"].read_text(), re.MULTILINE)
     assert names == ["AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"]
-
-
-def test_git_and_images_leave_the_secrets_out():
     ignored = (ROOT / "containers" / ".gitignore").read_text().splitlines()
     assert {"/secrets/", "/state/"} <= set(ignored)
     rules = (ROOT / "containers" / "Dockerfile.dockerignore").read_text().splitlines()
@@ -240,3 +233,33 @@ class TestByCompose:
         assert LOCAL_CLOUD not in shown["services"]
         mounted = {volume["source"]: volume for volume in asked["volumes"]}
         assert mounted["/home/me/.aws"]["read_only"] is True
+
+
+SCRIPT = ROOT / "containers" / "http_ok.sh"
+HEALTH = b'{"scheduler":{"status":"unhealthy"},"triggerer":{"status":"healthy","latest":null}}'
+
+
+@pytest.fixture
+def port():
+    with serving(lambda request: (200 if request.path == "/health" else 503, HEALTH)) as server:
+        yield server.server_port
+
+
+def code(port, *arguments):
+    words = [SCRIPT, "127.0.0.1", str(port), *arguments]
+    return subprocess.run(words, capture_output=True, check=False).returncode
+
+
+@pytest.mark.parametrize(
+    ("arguments", "healthy"),
+    [
+        (["/health"], True),
+        (["/other"], False),
+        (["/health", '"triggerer":{"status":"healthy"'], True),
+        (["/health", '"scheduler":{"status":"healthy"'], False),
+        (["/other", '"triggerer":{"status":"healthy"'], False),
+    ],
+)
+def test_status_and_text_where_one_is_given_decide(port, arguments, healthy):
+    assert (code(port, *arguments) == 0) is healthy
+    assert code(free_port(), *arguments) != 0, "a closed port is unhealthy"

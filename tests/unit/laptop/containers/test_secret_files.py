@@ -1,4 +1,4 @@
-"""The passwords and keys of a deployment."""
+"""Files that other users of this machine can't read: a stack's, and a deployment's secrets."""
 
 import json
 import os
@@ -13,7 +13,20 @@ from sqlalchemy.engine import make_url
 from laptop.containers import secret_files
 from laptop.containers.secret_files import aws_folder, cloud_secret, make_missing
 from laptop.errors import LaptopError
+from laptop.private_files import make_private, write_private
 from laptop.stack import ROOT
+
+
+@pytest.fixture(autouse=True)
+def no_umask():
+    """Nor is one that a test sets left to others."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def mode_of(path):
+    return stat.S_IMODE(path.stat().st_mode)
 
 
 @pytest.fixture
@@ -40,10 +53,8 @@ def test_no_two_deployments_share_a_secret_and_what_is_there_stays(folder, tmp_p
 
 
 def test_each_has_the_form_that_its_reader_wants_and_only_the_owner_gets_at_it(folder):
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o644}, (
-        "any container may read it"
-    )
+    assert mode_of(folder) == 0o700
+    assert set(map(mode_of, folder.iterdir())) == {0o644}, "any container may read it"
     made = contents(folder)
     Fernet(made["fernet_key"])
     url = make_url(made["sql_alchemy_conn"])
@@ -91,13 +102,10 @@ class TestAwsCredentials:
     def test_keys_of_the_environment_become_a_file(self, tmp_path):
         """A container gets at it whatever the caller's umask."""
         env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}
-        before = os.umask(0o077)
-        try:
-            found, user = aws_folder(tmp_path / "secrets", env)
-        finally:
-            os.umask(before)
+        os.umask(0o077)
+        found, user = aws_folder(tmp_path / "secrets", env)
         paths = (found.parent, found, found / "credentials")
-        assert [stat.S_IMODE(path.stat().st_mode) for path in paths] == [0o700, 0o755, 0o644]
+        assert list(map(mode_of, paths)) == [0o700, 0o755, 0o644]
         assert (found / "credentials").read_text() == (
             "[default]\naws_access_key_id = a\naws_secret_access_key = s\naws_session_token = t\n"
         )
@@ -125,3 +133,20 @@ class TestAwsCredentials:
             (tmp_path / ".aws").mkdir()
         with pytest.raises(LaptopError, match=said):
             aws_folder(tmp_path / "secrets", {"HOME": str(tmp_path)} | env)
+
+
+def test_a_file_and_a_folder_are_their_owners_alone_even_in_the_place_of_open_ones(tmp_path):
+    path = tmp_path / "secret"
+    path.write_text("old")
+    assert mode_of(path) == 0o666
+    (tmp_path / ".secret").write_text("half")  # a killed write left it
+    write_private(path, "new")
+    assert (path.read_text(), mode_of(path)) == ("new", 0o600)
+    write_private(path, "readable", 0o644)
+    assert (path.read_text(), mode_of(path)) == ("readable", 0o644)
+    assert list(tmp_path.iterdir()) == [path]
+    make_private(tmp_path / "a" / "b")
+    assert mode_of(tmp_path / "a" / "b") == 0o700
+    (tmp_path / "a" / "b").chmod(0o777)
+    make_private(tmp_path / "a" / "b")
+    assert mode_of(tmp_path / "a" / "b") == 0o700

@@ -98,6 +98,8 @@ def test_one_job_of_the_file_runs_in_the_files_folder(tmp_path, tries, capsys):
     said = capsys.readouterr().out
     assert "own job convert: 2 targets x 4 sizes x 3 repeats = 24 jobs, plus one to" in said
     assert "own job convert: targets, vcpus: used only on AWS; here each job gets all" in said
+    tries(only={"axis": None})
+    assert "2 targets x 3 repeats = 6 jobs, plus one to start each" in capsys.readouterr().out
 
 
 def test_it_runs_on_one_target_alone_names_its_commit_and_is_repeated(tmp_path, tries, capsys):
@@ -154,19 +156,6 @@ def test_versions_along_different_axes_start_nothing(tmp_path, ran, monkeypatch)
 @pytest.mark.parametrize("watch", ["0", "x", "-1", "2.5", " ", "\u00b2"])
 def test_what_is_no_number_of_runs_starts_nothing(refused, watch):
     assert refused(watch=watch).startswith(f"WATCH is {watch!r}: it must be a number of runs")
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"axis": None}, "2 targets x 3 repeats = 6 jobs"),
-        ({"targets": ["c5.2xlarge"]}, "2 targets x 4 sizes x 3 repeats = 24 jobs"),
-    ],
-)
-def test_what_will_run_is_said_in_jobs(changes, said):
-    assert try_job._announced("convert", JOB | changes, 3, 2, "target") == (
-        f"own job convert: {said}, plus one to start each target"
-    )
 
 
 @pytest.mark.parametrize("engine", [True, False])

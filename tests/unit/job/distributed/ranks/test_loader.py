@@ -65,7 +65,9 @@ def test_each_shard_comes_from_the_file_system_in_an_order_that_the_seed_decides
     assert first != sorted(first)
 
 
-def test_batches_come_from_worker_processes(folder):
+def test_batches_of_worker_processes_are_normalised_by_colour_and_channels_last_on_the_device(
+    folder,
+):
     task = a_task(data="files", folder=folder, batch=4, threads=2)
     with loaded_batches(task, alone()) as (found, workers):
         pictures, labels = next(found)
@@ -73,9 +75,6 @@ def test_batches_come_from_worker_processes(folder):
     assert (pictures.shape, pictures.dtype) == ((4, 32, 32, 3), torch.uint8)
     for picture, label in zip(pictures, labels, strict=True):
         assert float((picture.float() - float(label)).abs().max()) < 4, "an image has its own label"
-
-
-def test_they_are_normalised_by_colour_and_channels_last_on_the_device(folder):
     task = a_task(data="files", folder=folder, dtype="bfloat16", threads=2)
     with batches(task, alone()) as source:
         pictures, _ = next(source.batches)

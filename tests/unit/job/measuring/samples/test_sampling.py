@@ -1,4 +1,4 @@
-"""When sampling ends, and when a device counts as warm; on scripted durations, not on a clock."""
+"""When sampling ends and a device is warm, on scripted durations; what the GPU alone takes."""
 
 import gc
 from itertools import cycle, repeat
@@ -9,6 +9,12 @@ import pytest
 import torch
 
 from batchmark_job.measuring.limits import PATIENCE, RowLimits
+from batchmark_job.measuring.samples.device_times import (
+    CALLS,
+    TRANSFER_SAMPLES,
+    time_device,
+    time_transfers,
+)
 from batchmark_job.measuring.samples.sample_statistics import median_interval
 from batchmark_job.measuring.samples.sampling import (
     REPORT_SECONDS,
@@ -21,6 +27,8 @@ from batchmark_job.measuring.samples.sampling import (
     unsettled,
     warm_up,
 )
+from batchmark_job.workloads.matmul import TorchMatmul
+from batchmark_job.workloads.support.cuda_graph import CudaGraph
 from tests.stand_ins.cuda import REAL_DEVICE
 from tests.stand_ins.scripted_timer import ScriptedTimer
 
@@ -83,7 +91,7 @@ def test_interval_still_covers_after_stopping_when_it_looked_narrow():
     assert held >= 0.92 * 400
 
 
-def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch):
+def test_samples_are_kept_one_by_one_with_their_starts_and_reported_from_time_to_time(monkeypatch):
     durations = [0.1, 0.2] * 6
     timer = ScriptedTimer(durations, monkeypatch)
     samples = []
@@ -93,9 +101,6 @@ def test_samples_are_kept_one_by_one_with_their_starts(monkeypatch):
     assert sampled.seconds == pytest.approx(sum(durations))
     assert sampled.stopping.criterion == "max_samples"
     assert sampled.calls == 12
-
-
-def test_samples_are_reported_from_time_to_time(monkeypatch):
     timer = ScriptedTimer(repeat(REPORT_SECONDS / 4), monkeypatch)
     reports = []
     sample(Rotation([nothing]), timer, RowLimits(max_seconds=9), [], reports.append)
@@ -216,3 +221,56 @@ def test_cuda_events_agree_with_the_host_s_clock():
     ratios = np.array(by_host) / by_events
     assert ratios.min() > 0.98
     assert ratios.min() < 1.2
+
+
+def product():
+    return tuple(torch.rand(2, 64, 64, device="cuda"))
+
+
+@pytest.mark.usefixtures("cuda")
+@pytest.mark.parametrize("implementation", [TorchMatmul(), CudaGraph(TorchMatmul())])
+def test_a_call_has_a_time_of_the_gpu_alone_and_a_latency(implementation):
+    found = time_device(Rotation([implementation.prepare(product())]), 1e-4)
+    assert set(found) == {"kernel_seconds", "latency_seconds"}
+    assert min(found.values()) > 0
+
+
+@pytest.mark.usefixtures("cuda")
+def test_a_call_that_waits_for_the_gpu_can_not_be_queued():
+    left, right = product()
+
+    def call():
+        result = left @ right
+        torch.cuda.synchronize()
+        return result
+
+    assert set(time_device(Rotation([call]), 1e-4)) == {"latency_seconds"}
+
+
+@pytest.mark.usefixtures("cuda")
+def test_no_call_is_queued_alone_and_none_too_often():
+    calls = []
+
+    def call():
+        calls.append(1)
+        return torch.ones(1, device="cuda")
+
+    time_device(Rotation([call]), 10.0)
+    few = len(calls)
+    calls.clear()
+    time_device(Rotation([call]), 1e-9)
+    assert few < len(calls) <= 20 + 5 * 2 * CALLS
+
+
+def test_copies_that_memory_can_not_be_pinned_for_stay_unknown(monkeypatch):
+    def full(_):
+        raise torch.AcceleratorError("CUDA error: out of memory")
+
+    released = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: released.append(None))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.Tensor, "pin_memory", full)
+    inputs = (torch.ones(8),)
+    found = time_transfers(inputs, inputs, torch.ones(8))
+    assert set(found) == {"allocate_seconds"}
+    assert len(released) == 1 + TRANSFER_SAMPLES  # before each allocation

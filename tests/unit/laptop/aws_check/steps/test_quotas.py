@@ -3,7 +3,7 @@
 import pytest
 
 from laptop.aws_check.step import StepError
-from laptop.aws_check.steps import quotas, sequence
+from laptop.aws_check.steps import parts, quotas, sequence
 from laptop.aws_check.steps.parts import PARTS
 from tests.unit.laptop.aws_check.conftest import told_by
 
@@ -33,11 +33,19 @@ def test_each_quota_fails_alone_and_says_what_to_ask_for(check_of, clients, too_
     assert list(failed) == [too_small]
 
 
-def test_a_job_needs_the_quota_that_it_is_bought_by_or_a_job_that_was(check_of):
-    check = check_of(parts=PARTS.values())
+def test_parts_add_steps_and_a_job_needs_the_quota_that_it_is_bought_by_or_a_job_that_was(check_of):
+    steps = sequence.steps_of(check_of(parts=PARTS.values()))
+    names = [step.name for step in steps]
+    assert all(set(step.needs) <= set(names[:number]) for number, step in enumerate(steps))
+    usual = [step.name for step in sequence.steps_of(check_of())]
+    assert [name for name in names if name not in usual] == [
+        "shared GPU",
+        *(parts.NODES_STACK, parts.NODES, parts.TRAINING),
+        *(parts.EKS_STACK, parts.CLUSTER, parts.PODS),
+    ]
     needs = {
         step.name: [name for name in step.needs if "quota" in name or "job" in name]
-        for step in sequence.steps_of(check)
+        for step in steps
     }
     assert {name: names for name, names in needs.items() if names} == {
         "CPU job": ["CPU quota"],
