@@ -1,17 +1,20 @@
-"""What DAGs have in common, from the laptop's targets to a mapped task."""
+"""What DAGs have in common, from the laptop's targets to a mapped task and what it tells."""
 
 import json
+import logging
 import os
 import re
 import subprocess
 import sys
 from types import SimpleNamespace
 
+import pytest
 from airflow.sdk import DAG, task
 
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.orchestration import dag_parts
 from batchmark.orchestration.operators.batch_operator import BenchmarkJobOperator
+from batchmark.orchestration.telling import console, tell
 from batchmark.runs.own_jobs import wrapper
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark.runs.plans.planning import all_operator_kwargs
@@ -78,3 +81,21 @@ def test_an_own_jobs_command_is_no_template_and_its_script_is_in_no_plan():
     command = wrapper.command([*BRACES, "{{ 6 * 7 }}"])
     assert request["containerOverrides"] == {"command": command}
     assert request["parameters"] == named
+
+
+@pytest.fixture(autouse=True)
+def every_line_counts(caplog):
+    caplog.set_level(logging.INFO, "batchmark.task")
+
+
+def test_each_line_is_a_record_of_its_own_and_no_format(caplog):
+    tell("one\ntwo", 3, "")
+    assert caplog.messages == ["one", "two", "3", ""]
+
+
+def test_a_table_is_told_in_whole_lines(caplog):
+    lines = console(20)
+    lines.print("a line", end="")
+    assert caplog.messages == []
+    lines.print(" and its end")
+    assert caplog.messages == ["a line and its end"]
