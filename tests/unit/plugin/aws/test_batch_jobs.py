@@ -72,9 +72,7 @@ def test_listed_jobs_are_of_both_queues_and_newest_first(batch):
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "STARTING"])
-def test_a_queue_is_at_work_while_it_starts_or_runs_a_job_or_a_child_of_a_pending_one(
-    batch, status
-):
+def test_a_queue_is_at_work_while_it_starts_or_runs_a_job_or_a_pending_ones_child(batch, status):
     waiting = batch.add_array("waits", ["RUNNABLE"] * 2)
     assert not is_queue_at_work(batch, [SPOT_QUEUE, ON_DEMAND_QUEUE])
     batch.add("works", status, ON_DEMAND_QUEUE)

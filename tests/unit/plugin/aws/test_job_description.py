@@ -154,8 +154,6 @@ WRONG = {"startedAt": 2_000, "stoppedAt": 1_000}
         (3_000, [WRONG, RAN, WRONG], None, None, None),  # times that can't be
     ],
 )
-def test_the_last_attempts_time_is_told_apart_from_the_earlier_ones(
-    created_at, attempts, until_first, last, earlier
-):
+def test_the_last_attempts_time_is_told_apart(created_at, attempts, until_first, last, earlier):
     phases = timing(job() | {"createdAt": created_at, "attempts": attempts})["phases"]
     assert [*phases.values()] == [until_first, last, earlier]

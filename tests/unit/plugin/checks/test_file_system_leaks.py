@@ -27,9 +27,7 @@ from tests.builders.scaling import stack
         ([], file_system(lifecycle="DELETING"), "over", "ending", "It is being deleted."),
     ],
 )
-def test_a_file_system_leaks_when_it_is_old_and_nothing_uses_it(
-    clients, jobs, there, state, verdict, reason
-):
+def test_a_file_system_leaks_if_it_is_old_and_unused(clients, jobs, there, state, verdict, reason):
     report, _ = seen(clients, state, jobs, file_systems=[there])
     (found,) = [each for each in report.resources if each.kind == "file system"]
     assert (found.verdict, found.reason) == (verdict, reason)

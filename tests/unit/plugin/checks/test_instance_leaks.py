@@ -44,9 +44,7 @@ IN_USE, YOUNG = "1 job(s) of its target are running.", "Idle for less than 30 mi
         ),
     ],
 )
-def test_an_instance_leaks_when_its_target_has_run_nothing_for_long(
-    clients, answer, jobs, hours, verdict, reason
-):
+def test_an_instance_of_an_idle_target_leaks(clients, answer, jobs, hours, verdict, reason):
     answer(clients, *jobs)
     answer_others(clients, [instance(hours)])
     report, _ = looked(clients, "live")
@@ -97,7 +95,7 @@ def answer_hosts(clients, running, pending):
         (None, None, "leaked", IDLE + "10:00 UTC."),
     ],
 )
-def test_an_instance_of_an_unknown_target_is_used_while_a_job_runs_on_it(
+def test_an_unknown_targets_instance_is_used_by_its_jobs(
     clients, running, pending, verdict, reason
 ):
     """Whichever queue the job came from: Terraform may have removed the target meanwhile."""

@@ -80,9 +80,7 @@ FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
         (job(tags=FOREIGN), "over", "by hand", NOT_OURS, None),
     ],
 )
-def test_a_job_is_judged_by_its_run_its_age_and_its_tags(
-    clients, described, state, verdict, reason, endable
-):
+def test_a_job_is_judged_by_run_age_and_tags(clients, described, state, verdict, reason, endable):
     report, _ = seen(clients, state, [described])
     (found,) = report.resources
     assert (found.verdict, found.reason, found.endable) == (verdict, reason, endable)

@@ -42,9 +42,7 @@ def between(low, high):
 NONE = {"interval": None, "interval_reason": "1 sample"}
 
 
-@pytest.mark.parametrize(
-    ("given", "inverse"), [(between(2.0, 5.0), between(0.2, 0.5)), (NONE, NONE)]
-)
+@pytest.mark.parametrize(("given", "inverse"), [(between(2, 5), between(0.2, 0.5)), (NONE, NONE)])
 def test_an_inverse_has_its_interval_the_right_way_round(given, inverse):
     given, inverse = Estimate(value=4.0, **given), Estimate(value=0.25, **inverse)
     assert given.inverse() == inverse

@@ -73,9 +73,7 @@ def test_prices_of_one_region_are_never_applied_to_another():
     assert prices.notes == (note,)
 
 
-def test_each_region_has_a_committed_table_of_its_own_used_without_old_spot_prices(
-    tmp_path, monkeypatch
-):
+def test_each_region_has_a_table_of_its_own_used_without_old_spot_prices(tmp_path, monkeypatch):
     monkeypatch.setattr(prices_module, "price_file", lambda region: tmp_path / region)
     there = TABLE.model_copy(update={"region": "eu-west-1"})
     (tmp_path / "eu-west-1").write_text(there.model_dump_json())

@@ -73,9 +73,8 @@ def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
     assert lines[0] == "suite blog: 3 runs, newest first"
     assert lines[1] == "  2026-11-22 11:59 UTC, scheduled, 4 measurements"
     assert lines[2:8:2] == [f"    {each.run_id}" for each in made[::-1]]
-    assert [line for line in lines if line.startswith("suite")][1:] == [
-        "suite imported: 1 run, newest first"
-    ]
+    suites = [line for line in lines if line.startswith("suite")]
+    assert suites[1:] == ["suite imported: 1 run, newest first"]
     rows = [line for line in lines if "xlarge" in line]
     assert len(rows) == 4
     figures = [line for line in lines if line.endswith("50 %, not known yet")]

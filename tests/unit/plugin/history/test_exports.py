@@ -21,7 +21,7 @@ from tests.builders.own_jobs import CPU, GPU, SMALL, SUITE, THROUGHPUT
 from tests.builders.runs import PRICES, build_job, build_row, build_rows, build_run, noisy
 
 DAYS = [slug(f"scheduled__2026-11-{day}T12:00:00+00:00") for day in (20, 21)]
-RUN, NAME = DAYS[0], "c5.2xlarge"
+RUN, C5 = DAYS[0], "c5.2xlarge"
 
 
 @pytest.fixture
@@ -31,9 +31,7 @@ def filled(bucket):
     bucket.append(two_targets(1))
     skipped = build_row(status=MeasurementStatus.SKIPPED, reason="=1+1\t", parameters={"size": 9})
     few = build_row((1.0, 3.0, 2.0), parameters={"size": 3})
-    jobs = [
-        build_job(NAME, [*build_rows(SIZES, seed=n), skipped, few], repeat=n) for n in (1, 2, 3)
-    ]
+    jobs = [build_job(C5, [*build_rows(SIZES, seed=n), skipped, few], repeat=n) for n in (1, 2, 3)]
     bucket.append(run_of(*(finished(job, NOON) for job in jobs), run_id="manual"))
     return bucket.history
 
@@ -131,7 +129,7 @@ def test_a_point_that_a_run_lacks_is_nan_for_asv(bucket):
         for name, content in files.items()
         if "results" in content
     }
-    assert "blog/matmul batch=3 size=5 float32" in dict(bencher.files(table))[f"{NAME}/run-1.json"]
+    assert "blog/matmul batch=3 size=5 float32" in dict(bencher.files(table))[f"{C5}/run-1.json"]
     # By batch, then by size.
     assert found == {
         "run-0": [None, None, None, None, 1, 2],

@@ -69,9 +69,7 @@ CORRECT_IT = "; correct the file or omit it"
         (WIDE, "is not valid CSV: line 2: field larger than", CORRECT_IT),
     ],
 )
-def test_a_file_that_can_not_be_read_prints_one_line_and_keeps_all_files_out(
-    bucket, capsys, tmp_path, content, problem, remedy
-):
+def test_an_unreadable_file_keeps_all_files_out(bucket, capsys, tmp_path, content, problem, remedy):
     bad = tmp_path / "bad.json"
     if content is not None:
         bad.write_bytes(content)

@@ -67,12 +67,10 @@ def test_a_row_fills_every_column_that_its_job_knows():
     job = build_full_job("g5.xlarge", build_rows({("matmul", "size", 1000): 0.001}, seed=1))
     measured = job.document.measurements[0]
     during = measured.conditions_during.model_copy(update={"cpu_wait_share": 0.01})
-    measured = measured.model_copy(
-        update={"input_sets": 3, "conditions_during": during, "reason": "few samples"}
-    )
-    document = job.document.model_copy(
-        update={"environment": environment, "measurements": (measured,), "version": VERSION}
-    )
+    update = {"input_sets": 3, "conditions_during": during, "reason": "few samples"}
+    measured = measured.model_copy(update=update)
+    update = {"environment": environment, "measurements": (measured,), "version": VERSION}
+    document = job.document.model_copy(update=update)
     (row,) = rows(job.model_copy(update={"document": document}))
     assert set(row) == set(ALL_COLUMNS)
     # An implementation on the GPU does not set the number of CPU threads.

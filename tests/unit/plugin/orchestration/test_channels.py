@@ -119,14 +119,10 @@ def test_apprise_reaches_all_services_of_a_connection_once_something_is_sent(pub
     assert told == [("Batchmark lab: 1 slower", "12 µs")] * 2
 
 
-def test_a_service_that_refuses_did_not_take_it_and_a_silent_one_may_have(
-    published, connect, monkeypatch
-):
+def test_a_service_that_refuses_did_not_take_it_and_a_silent_one_may_have(connect, monkeypatch):
     with server(500) as (port, got):
         connect("chat", to(port))
-        with pytest.raises(
-            AlertError, match=r"chat: 0 of 1 service.* accepted the message: .*500"
-        ) as failed:
+        with pytest.raises(AlertError, match=r"chat: 0 of 1 service.* accepted .*500") as failed:
             channels.notify("chat", "subject", "text")
     assert type(failed.value) is AlertError
     assert len(got) == 1

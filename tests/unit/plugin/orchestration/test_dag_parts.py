@@ -70,10 +70,8 @@ def mapped(planned):
 def test_an_own_jobs_command_is_no_template_and_its_script_is_in_no_plan():
     named = {"script": "{{ 6 * 7 }}"}
     jobs = own_jobs(command=[*BRACES, "Ref::script"], axis=None, parameters=named)
-    planned = plan_own_jobs(
-        configured(), jobs, OwnJobRun(job="thumbnails", repeats=1), run_name="r"
-    )
-    arguments = all_operator_kwargs(configured(), "r", planned)
+    plan = plan_own_jobs(configured(), jobs, OwnJobRun(job="thumbnails", repeats=1), run_name="r")
+    arguments = all_operator_kwargs(configured(), "r", plan)
     assert "sh" not in json.dumps(arguments).split('"')
     operator, context = mapped(arguments)
     assert isinstance(operator, BenchmarkJobOperator)

@@ -14,11 +14,9 @@ def test_targets_are_chosen_from_those_that_the_environment_names(monkeypatch):
     assert param.schema["examples"] == ["c5.2xlarge", "g5.xlarge"]
     assert param.description == "Targets; by default, all targets created by Terraform."
     assert param.resolve() == []
-    of_suites = forms.suite_params(repeats=1, fewest_repeats=1, about_repeats="", max_cost_usd=1)[
-        "targets"
-    ]
+    params = forms.suite_params(repeats=1, fewest_repeats=1, about_repeats="", max_cost_usd=1)
     named = "except those whose jobs share an instance."
-    assert of_suites.description.endswith(named)
+    assert params["targets"].description.endswith(named)
     everything = "by default, all targets created by Terraform."
     assert forms.sharing_params()["targets"].description.endswith(everything)
 

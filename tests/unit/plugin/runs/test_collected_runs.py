@@ -91,9 +91,7 @@ def test_a_document_with_another_sha_256_than_was_collected_is_refused_whatever_
     assert raw == (JOB.document, sha256(TEXT.encode()).hexdigest())
     assert EXPECTED.read_raw(stored(TEXT), "job-1", 1, raw.sha256) == raw
     for other in (TEXT + " ", "no document", changed(total_seconds=1.0)):
-        with pytest.raises(
-            CollectError, match=f"was replaced: .*, but was {raw.sha256} when collected; restore"
-        ):
+        with pytest.raises(CollectError, match=f"was replaced: .*, but was {raw.sha256} when coll"):
             EXPECTED.read_raw(stored(other), "job-1", 1, raw.sha256)
 
 
@@ -172,9 +170,7 @@ def test_a_job_whose_document_is_gone_or_was_replaced_is_lost_to_a_report(store,
     assert (lost.planned, lost.job_id) == (job.planned, job.job_id)
     assert (lost.instance_type, lost.seconds) == ("g5.xlarge", 40.0)
     assert lost.document_sha256 == job.document_sha256 == sha256(before).hexdigest()
-    assert lost.reason.startswith(
-        f"its result document can't be used: s3://batchmark-results/{GONE}"
-    )
+    assert f"its result document can't be used: s3://batchmark-results/{GONE}" in lost.reason
     if replaced:
         assert f"{GONE} was replaced: its SHA-256 is " in lost.reason
         assert f"but was {job.document_sha256} when collected; restore" in lost.reason

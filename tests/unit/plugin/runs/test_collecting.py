@@ -183,9 +183,7 @@ def test_a_job_that_still_runs_is_ended_and_lost_or_says_why_not(caplog):
     double = described("RUNNABLE", jobId=OTHER_ID, jobQueue="on-demand-queue")
     account = Account(described("RUNNING"), double)
     (lost,) = account.collected().lost
-    assert lost.reason.startswith(
-        f"Batch job {JOB_ID} was still RUNNING, although no task was waiting"
-    )
+    assert lost.reason.startswith(f"Batch job {JOB_ID} was still RUNNING, although no task was")
     assert account.terminated == [(JOB_ID, LEFT_OVER), (OTHER_ID, LEFT_OVER)]
     double = described("RUNNABLE", jobId=OTHER_ID, createdAt=CREATED - 1)
     account = refusing("AccessDeniedException", DONE, double, documents=[document()])

@@ -40,9 +40,8 @@ class Judged:
         if problem:
             self.s3.on_call = failing(problem)
         clients = FakeClients(logs=logs, s3=self.s3)
-        self.failure, self.timing, self.own_error = outcome(
-            clients, job, expected(own_job), host=host()
-        )
+        judged = outcome(clients, job, expected(own_job), host=host())
+        self.failure, self.timing, self.own_error = judged
         (text,) = self.s3.objects.values() or [None]
         self.document = text and parse_document(text)
 
@@ -107,9 +106,8 @@ def test_a_job_without_a_document_fails_with_the_reason_unless_s3_is_down(monkey
     with pytest.raises(ClientError, match="SlowDown"):
         Judged(described(), problem=client_error("SlowDown", 503))
     monkeypatch.setattr(storing, "WatchedJob", failing(OverflowError("odd")))
-    assert "is SUCCEEDED, but it left no valid result document: its document could not be" in (
-        Judged(described()).failure
-    )
+    left_none = "is SUCCEEDED, but it left no valid result document: its document could not be"
+    assert left_none in Judged(described()).failure
     assert "own error); it left no valid" in Judged(described("FAILED", code=3)).failure
 
 

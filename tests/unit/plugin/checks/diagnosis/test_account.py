@@ -58,9 +58,8 @@ def test_what_can_not_be_looked_up_is_reported(ask):
     diagnosis = ask(job=job(container=container(image=image)))
     assert diagnosis.unread == (f"the image in ECR: {image} is in eu-west-1, not in us-east-1",)
     types = {"InstanceTypes": [instance_type("hpc7a.12xlarge", 24)]}
-    assert ask({"DescribeInstanceTypes": types}).unread == (
-        "the vCPU service quota: the vCPU quota for hpc7a.12xlarge is unknown",
-    )
+    (unread,) = ask({"DescribeInstanceTypes": types}).unread
+    assert unread == "the vCPU service quota: the vCPU quota for hpc7a.12xlarge is unknown"
 
 
 def test_a_quota_below_one_instance(find, aws):

@@ -47,9 +47,8 @@ def test_a_job_fits_if_any_of_the_environments_types_is_large_enough(find, aws):
     changed = one_environment(resources={"instanceTypes": ["g5"]})
     changed["DescribeInstanceTypes"] = {"InstanceTypes": types}
     assert find(changed, job=job(container=container(gpus=4))).findings == ()
-    assert aws.asked("DescribeInstanceTypes")[0]["Filters"] == [
-        {"Name": "instance-type", "Values": ["g5.*"]}
-    ]
+    asked, *_ = aws.asked("DescribeInstanceTypes")
+    assert asked["Filters"] == [{"Name": "instance-type", "Values": ["g5.*"]}]
 
 
 def test_types_that_the_region_lacks_or_batch_chooses_are_reported(find, ask):

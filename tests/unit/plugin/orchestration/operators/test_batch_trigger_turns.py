@@ -216,8 +216,8 @@ def test_a_job_that_gets_no_turn_in_time_names_the_job_in_its_way(over, limits, 
     failure = following.fails()
     assert following.batch.submissions == []
     assert (
-        f"because its instance did not become free within {seconds} s: job job-1 (another-run)"
-    ) in failure
+        f"its instance did not become free within {seconds} s: job job-1 (another-run)" in failure
+    )
     assert "is RUNNING in arn:queue-spot" in failure
 
 

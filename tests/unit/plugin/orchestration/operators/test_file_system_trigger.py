@@ -276,10 +276,9 @@ def test_a_cleared_task_leaves_the_next_ones_file_system_alone_and_that_of_befor
     assert running.state(next_one) == "success"
     asyncio.run(running.made(StandUpTrigger).on_kill())  # of another triggerer
     states = {key: one["Lifecycle"] for key, one in running.fsx.there.items()}
-    assert states == {running.trigger.file_system.file_system_id: "DELETING"} | {
-        next_one.file_system.file_system_id: "AVAILABLE"
-    }
-    assert running.named == next_one.file_system.file_system_id
+    first, second = (one.file_system.file_system_id for one in (running.trigger, next_one))
+    assert states == {first: "DELETING", second: "AVAILABLE"}
+    assert running.named == second
     running = standing()
     before = running.named
     next_one = running.made(StandUpTrigger, run=CLEARED)

@@ -92,9 +92,7 @@ def outcome(alerts):
 WANTED = {opened(EARLY)[0].id: ["open", "recovered"], opened(CHANGES[0])[0].id: ["open"]}
 
 
-def test_a_run_opens_closes_announces_and_sends_once(
-    run, alerts, published, context, monkeypatch, capsys
-):
+def test_a_run_opens_closes_and_tells_once(run, alerts, published, context, monkeypatch, capsys):
     counted = Deadly(monkeypatch, at=None, moment=None)
     ids = run()
     assert counted.count == len(OPERATIONS)
@@ -140,7 +138,7 @@ class Deadly:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("at", range(len(OPERATIONS)), ids=OPERATIONS)
-def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
+def test_a_killed_run_ends_as_if_it_was_not(
     run, alerts, published, monkeypatch, capsys, at, moment
 ):
     Deadly(monkeypatch, at, moment)
@@ -163,9 +161,7 @@ def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
 
 
 @pytest.mark.parametrize("at", range(4), ids=OPERATIONS[:4])
-def test_what_a_dead_run_decided_is_done_by_the_next_look(
-    run, alerts, published, context, monkeypatch, at
-):
+def test_what_a_dead_run_decided_is_done_later(run, alerts, published, context, monkeypatch, at):
     Deadly(monkeypatch, at, "after")
     with pytest.raises(Killed):
         run()
@@ -228,7 +224,7 @@ def test_a_failed_send_is_made_up_for(run, alerts, published, context, monkeypat
     assert alerts.message("run-30").delivery("sns").attempts == 3
 
 
-def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_nothing(
+def test_no_answer_fails_the_task_once_after_what_took_nothing(
     run, nowhere, alerts, published, set_up, monkeypatch
 ):
     no_answer = ReadTimeoutError(endpoint_url="https://sns")

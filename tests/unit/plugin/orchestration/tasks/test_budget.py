@@ -156,9 +156,8 @@ def test_a_booking_that_is_no_amount_lets_no_run_through_a_cap(cloud, capsys, fi
     key = f"costs/{MONTH}/odd.json"
     written = json.loads(cloud.read(key)) | {field: "USD" if field != "job_usd" else {"j": "USD"}}
     cloud.put(key, json.dumps(written).replace('"USD"', usd))
-    assert re.search(
-        rf"can't be summed up: {key} \({field}.* contain no valid amount", refused(cloud)
-    )
+    unsummed = rf"can't be summed up: {key} \({field}.* contain no valid amount"
+    assert re.search(unsummed, refused(cloud))
     assert f"missing or only partly included: {key} ({field}" in capsys.readouterr().out
 
 
@@ -190,9 +189,7 @@ def test_a_retry_of_the_plan_books_once_and_a_run_cleared_half_way_once_more(clo
 def test_a_run_id_that_another_dags_run_has_is_refused_but_not_one_that_looks_alike(cloud):
     tasks.plan_jobs(context())
     cloud.s3.calls.clear()
-    with pytest.raises(
-        AirflowFailException, match="already used by a run of gpu_cpu_benchmark: ch"
-    ):
+    with pytest.raises(AirflowFailException, match="already used by a run of gpu_cpu_benchmark:"):
         tasks.plan_jobs(context(dag_id="noise_calibration"))
     assert cloud.writes == []
     cloud.config = two_targets(monthly_cap_usd=20)

@@ -178,9 +178,7 @@ def test_an_own_jobs_own_definitions_are_checked(run, checked):
     assert config.targets["g5.xlarge"].job_definition == "arn:own-cuda:1"
 
 
-def test_sides_are_checked_with_the_smallest_type_that_holds_them(
-    run, checked, monkeypatch, caplog
-):
+def test_sides_are_checked_with_the_smallest_type_to_hold_them(run, checked, monkeypatch, caplog):
     caplog.set_level("INFO")
     assert own_jobs.check_sides(comparison()) == "key"
     config, targets, whose = checked.pop()
@@ -276,7 +274,7 @@ def test_a_job_that_was_not_run_says_why_and_fails_nothing_by_itself(run, ended,
     assert f"1 more job (1 on {lost.planned.target}): {why}." in capsys.readouterr().out
 
 
-def test_a_comparison_parses_no_document_a_third_time_and_writes_no_value_of_a_variable(
+def test_a_comparison_parses_a_document_twice_and_writes_no_variables_value(
     run, ended, monkeypatch
 ):
     parsed = Counter()

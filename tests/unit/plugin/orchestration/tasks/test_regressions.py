@@ -106,9 +106,8 @@ def test_without_fresh_jobs_only_what_the_history_shows_is_told(schedule):
     schedule.reruns = False
     quiet_runs(schedule, 15)
     rounds = [schedule.run(gpu=1.12)]
-    section = ChangesSection.model_validate_json(
-        schedule.store.read(schedule.store.prefix + CHANGES_SECTION)
-    )
+    text = schedule.store.read(schedule.store.prefix + CHANGES_SECTION)
+    section = ChangesSection.model_validate_json(text)
     assert "reruns" in section.notes[0]
     assert section.confirmations == ()  # nothing was run again
     rounds += [schedule.run(gpu=1.12) for _ in range(5)]
@@ -202,9 +201,8 @@ def repeat(schedule):
     own = [one for one in whole.jobs if one.planned.purpose != "confirmation"]
     collected = whole.model_copy(update={"jobs": tuple(own)})
     store_run(store, collected)
-    HistoryStore.of(config).append(
-        collected, run_prices(store, config.region, collected), store.name
-    )
+    prices = run_prices(store, config.region, collected)
+    HistoryStore.of(config).append(collected, prices, store.name)
     schedule._job = lambda planned, factor: again[planned.target, planned.repeat]
     return schedule.look()
 

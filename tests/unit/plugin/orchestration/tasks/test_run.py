@@ -152,9 +152,7 @@ def test_a_run_whose_jobs_failed_alike_says_so_in_a_line(store, context):
     )
 
 
-def test_a_report_of_nodes_has_its_predictions_and_the_price_of_the_planned_file_system(
-    store, context
-):
+def test_a_report_of_nodes_has_predictions_and_the_price_of_the_planned_file_system(store, context):
     key = report_of(store, context, *sweep(Cluster(), (1, 2, 4)))
     page = store.read(store.prefix + FILE)
     assert b"What if there were more nodes?" in page

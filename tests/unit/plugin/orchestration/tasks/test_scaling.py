@@ -50,9 +50,8 @@ def test_synthetic_images_need_no_file_system_and_odd_numbers_are_told(store, ca
     plan = store.plan()
     assert (plan.file_system, plan.worst_case.file_system) == (None, None)
     scaling.plan_jobs(context(node_counts=[1, 3]))
-    assert (
-        "512 images can't be divided equally among 3 nodes x 8 devices" in capsys.readouterr().out
-    )
+    odd = "512 images can't be divided equally among 3 nodes x 8 devices"
+    assert odd in capsys.readouterr().out
 
 
 def test_the_environment_is_checked_for_the_most_nodes(store, monkeypatch):

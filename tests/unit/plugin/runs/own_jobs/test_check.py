@@ -150,10 +150,8 @@ def test_the_exit_code_counts_where_no_log_could_tell_of_a_shell(own_job, said):
 )
 def test_an_output_has_the_checksum_that_its_owner_wants(wanted, said, detail):
     own_job = plan(output="out", output_sha256=wanted)
-    status = "FAILED" if detail else "SUCCEEDED"
-    check = judged(
-        own_job, described(status, code=int(status == "FAILED")), "end 0 1", f"sha256 {said}"
-    )
+    job = described("FAILED", code=1) if detail else described()
+    check = judged(own_job, job, "end 0 1", f"sha256 {said}")
     assert (check.kind, check.passed, check.detail) == ("checksum", detail is None, detail)
     assert check.output_sha256 == (SHA256 if said == SHA256 else None)
 

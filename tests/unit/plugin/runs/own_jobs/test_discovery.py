@@ -216,9 +216,8 @@ def test_what_takes_a_log_that_nobody_can_read_is_refused(clients, options, log,
         answer(clients, **asked)
         with pytest.raises(PlanError) as refused:
             only(clients, **wish)
-        assert str(refused.value).startswith(
-            f"side 'old': its check or output is read from the job's log, but {problem}"
-        )
+        why = f"side 'old': its check or output is read from the job's log, but {problem}"
+        assert str(refused.value).startswith(why)
         assert str(refused.value).endswith("; or omit both")
     clients.assert_all_was_asked()
 

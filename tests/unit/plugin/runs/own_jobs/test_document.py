@@ -181,9 +181,7 @@ def test_a_metric_is_a_row_of_its_own_in_which_less_is_better_up_to_its_bounds()
     assert (speed.samples_seconds, speed.cold_seconds) == ((0.25, 0.2), 0.25)
     assert (loss.parameters["better"], loss.samples_seconds) == ("lower", (0.5,))
     assert loss.peak_memory_bytes is None
-    lines = [
-        metric(way, value, better=way) for value in ("1e-9", "1e9") for way in ("true", "false")
-    ]
+    lines = [metric(way, one, better=way) for one in ("1e-9", "1e9") for way in ("true", "false")]
     found = document(said=told(*lines))
     samples = [row.samples_seconds for row in found.measurements[1:]]
     assert samples == [pytest.approx((1e9, 1e-9)), pytest.approx((1e-9, 1e9))]
@@ -241,8 +239,9 @@ def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves(problem, attemp
     found = document(job)
     assert found.measurements[0].samples_seconds == (80.25,) == (found.total_seconds,)
     assert found.own_job.running_seconds is None
-    assert found.own_job.doubts == (
-        f"{problem}, so its time covers only the command, measured by the job's own clock",
+    (doubt,) = found.own_job.doubts
+    assert (
+        doubt == f"{problem}, so its time covers only the command, measured by the job's own clock"
     )
     assert (found.finished_at - found.started_at).total_seconds() == 80.25
     found = document(job, read_lines(marked(metric())), own_job=BARE)

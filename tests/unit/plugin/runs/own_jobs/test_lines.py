@@ -110,9 +110,8 @@ def test_a_fact_that_makes_no_sense_changes_none_that_does(junk):
 
 def test_metrics_of_both_sources_are_kept_in_order_each_the_way_it_was_first_told():
     loss = metric("loss", "0.5", "1", "false", FILE_MARK)
-    told = read_lines(
-        marked(metric(), metric(better="false"), loss, metric(unit="1/s", better="false"))
-    )
+    said = [metric(), metric(better="false"), loss, metric(unit="1/s", better="false")]
+    told = read_lines(marked(*said))
     assert [
         (line.metric, line.value, line.unit, line.higher_is_better) for line in told.metrics
     ] == [
@@ -228,6 +227,5 @@ def test_nobody_begins_in_the_wrappers_place_even_if_its_beginning_was_lost():
     told = read_lines(marked(*facts(*forged), *said))
     assert told.facts == read_lines(marked(*said)).facts
     assert not told.facts.began
-    assert [(bad.text, bad.problem) for bad in told.bad_lines] == [
-        (text, NOT_THE_WRAPPERS) for text in forged
-    ]
+    assert [bad.text for bad in told.bad_lines] == list(forged)
+    assert {bad.problem for bad in told.bad_lines} == {NOT_THE_WRAPPERS}

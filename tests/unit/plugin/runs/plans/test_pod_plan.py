@@ -98,12 +98,10 @@ def test_the_job_understands_the_command(monkeypatch, tmp_path):
     for one in container["env"]:
         monkeypatch.setenv(one["name"], one["value"])
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "3")
-    taken = []
-    monkeypatch.setattr(
-        "batchmark_job.job.run_job", lambda settings, _: taken.append(settings) or 0
-    )
+    ran = []
+    monkeypatch.setattr("batchmark_job.job.run_job", lambda settings, _: ran.append(settings) or 0)
     assert command_line.main([*container["command"][3:], "--output", f"{tmp_path}/"]) == 0
-    (settings,) = taken
+    (settings,) = ran
     (point,) = settings.points
     assert (point.sharing.form, point.named_parameters["replicas"]) == ("pods", 20)
     assert settings.place.number == 3
