@@ -32,7 +32,7 @@ def batch():
     return FakeBatch()
 
 
-def test_a_name_holds_the_run_and_what_batch_allows():
+def test_a_name_holds_run_and_generation_and_what_batch_allows():
     name = full_name("batchmark-g5.xlarge/blog 1", RUN_ID, 2)
     assert name.startswith("batchmark-g5-xlarge-blog-1-")
     assert name.endswith("-g2")
@@ -42,9 +42,6 @@ def test_a_name_holds_the_run_and_what_batch_allows():
     one, other = (full_name("x" * 200 + end, RUN_ID, 10**8) for end in "ab")
     assert one != other
     assert len(one) <= LONGEST_NAME
-
-
-def test_a_tasks_job_has_a_generation_at_the_end_of_its_name():
     prefix = names_of_task("job-g7", RUN_ID)
     endings = ("0", "12", "", "01", "0-debug", "0-g1")
     assert [end for end in endings if is_of_task(f"{prefix}{end}", prefix)] == ["0", "12"]
@@ -52,7 +49,13 @@ def test_a_tasks_job_has_a_generation_at_the_end_of_its_name():
     assert generation_of("submitted by hand") == -1
 
 
-def test_jobs_without_an_installations_tag_are_not_its_own(batch):
+def test_listed_jobs_are_newest_first_of_all_queues_and_of_an_installation_by_their_tag(batch):
+    old = batch.add("smoke-1-g0", "FAILED")
+    batch.add("smoke-10-g0", "RUNNING")
+    batch.add("SMOKE-1-g0", "RUNNING")
+    new = batch.add("smoke-1-g1", "RUNNING", ON_DEMAND_QUEUE)
+    found = list_jobs(batch, [SPOT_QUEUE, None, ON_DEMAND_QUEUE, SPOT_QUEUE], "smoke-1-g")
+    assert [job["jobId"] for job in found] == [new, old]
     own = [batch.add("any", "RUNNING") for _ in range(101)]
     others = [batch.add("any", "RUNNING", tags={"batchmark:installation": "lab"}) for _ in "ab"]
     listed = [*list_jobs(batch, [SPOT_QUEUE], "any"), {"jobId": "unknown"}]
@@ -60,15 +63,6 @@ def test_jobs_without_an_installations_tag_are_not_its_own(batch):
     assert {job["jobId"] for job in with_installation_tag(batch, listed, "lab")} == set(others)
     batch.describe_jobs = None
     assert with_installation_tag(batch, [], "batchmark") == []
-
-
-def test_listed_jobs_are_of_both_queues_and_newest_first(batch):
-    old = batch.add("smoke-1-g0", "FAILED")
-    batch.add("smoke-10-g0", "RUNNING")
-    batch.add("SMOKE-1-g0", "RUNNING")
-    new = batch.add("smoke-1-g1", "RUNNING", ON_DEMAND_QUEUE)
-    found = list_jobs(batch, [SPOT_QUEUE, None, ON_DEMAND_QUEUE, SPOT_QUEUE], "smoke-1-g")
-    assert [job["jobId"] for job in found] == [new, old]
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "STARTING"])
@@ -194,7 +188,7 @@ def added(status="RUNNING", **node):
     return batch, job
 
 
-def test_it_is_described_with_its_main_node():
+def test_a_multi_node_job_is_described_with_its_main_node_whose_attempts_are_its_own():
     batch, job = added(attempts=[{"startedAt": 1}], startedAt=1)
     (found,) = describe_jobs(batch, [job]).values()
     assert (found["jobId"], found["status"]) == (job, "RUNNING")
@@ -207,9 +201,6 @@ def test_it_is_described_with_its_main_node():
     alone = describe_jobs(batch, [job])[job]  # as before it has nodes
     assert first_child(alone) is alone
     assert log_location(alone) is None
-
-
-def test_attempts_that_only_the_job_tells_are_the_nodes_too():
     batch, job = added()
     batch.change(job, attempts=[{"startedAt": 1}], startedAt=1, stoppedAt=2)
     found = describe_jobs(batch, [job])[job]
@@ -217,7 +208,7 @@ def test_attempts_that_only_the_job_tells_are_the_nodes_too():
     assert (node["attempts"], node["stoppedAt"]) == ([{"startedAt": 1}], 2)
 
 
-def test_its_failure_is_told_by_both():
+def test_a_multi_node_jobs_failure_is_told_by_both():
     batch, job = added("FAILED", statusReason="Essential container in task exited")
     batch.change(job, statusReason="Host EC2 (instance i-1) terminated.")
     text = failure_message(describe_jobs(batch, [job])[job], ["node 2 at 10.0.0.7 fell silent"])

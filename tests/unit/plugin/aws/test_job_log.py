@@ -24,10 +24,13 @@ def end_of(*pages, **limit):
     return text
 
 
-def test_a_log_is_read_backwards_until_cloudwatch_repeats_its_token():
+def test_a_log_is_read_backwards_until_cloudwatch_repeats_its_token_or_has_none():
     assert end_of(["d", "e"], ["c"], ["a", "b"], []) == "a\nb\nc\nd\ne\n"
     assert end_of(["b"], [], ["a"], []) == "a\nb\n", "an empty page is not the beginning"
     assert end_of(["a\ud800", "µ"], []) == "a?\nµ\n", "what is no text keeps no line back"
+    clients = StubbedClients("us-east-1")
+    clients.refuse("logs", "get_log_events", "ResourceNotFoundException")
+    assert log_end(clients("logs"), WHERE) == ""
 
 
 FOUR_LINES = 4 * (2 + EVENT_BYTES)
@@ -43,12 +46,6 @@ FOUR_LINES = 4 * (2 + EVENT_BYTES)
 )
 def test_of_a_long_log_the_end_is_kept_and_no_more_is_read(pages, most_bytes, kept):
     assert end_of(*pages, most_bytes=most_bytes) == kept
-
-
-def test_a_stream_that_does_not_exist_is_empty():
-    clients = StubbedClients("us-east-1")
-    clients.refuse("logs", "get_log_events", "ResourceNotFoundException")
-    assert log_end(clients("logs"), WHERE) == ""
 
 
 @pytest.mark.parametrize(
@@ -110,7 +107,7 @@ def test_marked_lines_are_found(pages, found):
     assert marked_of(*pages) == found
 
 
-def test_marked_lines_may_be_told_with_their_numbers_in_the_log():
+def test_marked_lines_may_have_their_numbers_in_the_log_and_end_if_it_is_endless(caplog):
     clients = StubbedClients("us-east-1")
     texts = ["hello", "one\ntwo\nBATCHMARK_METRIC {}\n", "1 %\r2 %", "BATCHMARK_METRIC no"]
     page = {"events": [{"timestamp": 1, "message": text} for text in texts]}
@@ -118,9 +115,6 @@ def test_marked_lines_may_be_told_with_their_numbers_in_the_log():
     found = marked_lines(clients("logs"), WHERE, numbered=True)
     numbered = [(line.number, line.text) for line in found]
     assert numbered == [(4, "BATCHMARK_METRIC {}"), (6, "BATCHMARK_METRIC no")]
-
-
-def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
     clients = StubbedClients("us-east-1")
     for _ in range(3):
         clients.answer("logs", "filter_log_events", {"events": [], "nextToken": "t"})

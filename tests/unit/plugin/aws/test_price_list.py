@@ -123,7 +123,7 @@ def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
     assert note.startswith("Spot prices are missing: An error occurred (UnauthorizedOperation) ")
 
 
-def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
+def test_a_run_gets_the_committed_prices_and_the_reason_and_its_report_reads_them(aws, store):
     aws.refuse("pricing", "get_products", "ThrottlingException", "Rate exceeded")
     committed = load_prices()
     note = (
@@ -134,6 +134,10 @@ def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
     assert aws.store("g5.xlarge", store=store) == expected
     assert store.keys("") == ["runs/run/prices.json"]
     assert store.read("runs/run/prices.json") == expected.model_dump_json(indent=2).encode()
+    store.write("prices.json", PRICES.model_dump_json())
+    assert stored_prices(store, "us-east-1", NOW) == PRICES
+    (note, *_) = stored_prices(store.of_run("another"), "us-east-1", NOW).notes
+    assert note.startswith("Current prices are unavailable: the task plan_jobs stored none.")
 
 
 def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_run(aws):
@@ -147,13 +151,6 @@ def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_ru
         aws.answer("s3", "put_object", {}, asked)
     aws.store("g5.xlarge", store=RunStore(aws("s3"), "results", "run"))
     aws.assert_all_was_asked()
-
-
-def test_the_report_reads_what_the_run_was_given(store):
-    store.write("prices.json", PRICES.model_dump_json())
-    assert stored_prices(store, "us-east-1", NOW) == PRICES
-    (note, *_) = stored_prices(store.of_run("another"), "us-east-1", NOW).notes
-    assert note.startswith("Current prices are unavailable: the task plan_jobs stored none.")
 
 
 @pytest.fixture
@@ -219,15 +216,7 @@ def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkey
     assert load_prices(committed("eu-west-1")) == table
 
 
-def test_make_prices_asks_nothing_of_aws_about_a_region_that_there_is_none_of(committed, capsys):
-    assert price_list.main(["--region", "eu-wst-1"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("prices: 'eu-wst-1' is not a region that boto3 knows; choose one of ")
-    assert "eu-west-1" in said
-    assert said.count("\n") == 1
-
-
-def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, committed, capsys):
+def test_make_prices_leaves_the_table_if_aws_refuses_or_has_no_such_region(aws, committed, capsys):
     aws.refuse("pricing", "get_products", "ExpiredTokenException", "The token has expired.")
     path = committed("us-east-1").with_name("prices.json")
     path.write_text("as it was")
@@ -237,6 +226,11 @@ def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, committed, ca
         "prices: An error occurred (ExpiredTokenException) when calling the GetProducts operation: "
         "The token has expired; prices.json is unchanged\n"
     )
+    assert price_list.main(["--region", "eu-wst-1"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("prices: 'eu-wst-1' is not a region that boto3 knows; choose one of ")
+    assert "eu-west-1" in said
+    assert said.count("\n") == 1
 
 
 def test_the_price_list_is_asked_where_it_is(monkeypatch):

@@ -35,12 +35,16 @@ def test_an_image_of_others_is_not_made_here(monkeypatch, whose):
     assert not_ok(found) == [("image", BOTH, "not checked", seen, "")]
 
 
-def test_an_image_from_elsewhere_is_not_checked():
+def test_an_image_from_elsewhere_is_not_checked_nor_one_of_a_local_cloud_scanned(monkeypatch):
     account = healthy()
     for name in NAMES:
         account["definitions"][name]["containerProperties"]["image"] = "python:3.11"
     seen = f"'python:3.11' is not an ECR image in {REGION}."
     assert not_ok(check(account, well=False)) == [("image", BOTH, "not checked", seen, "")]
+    monkeypatch.setattr(image_checks, "is_aws", lambda _: False)
+    found = check(healthy() | {"scan": NEVER}, well=False)
+    assert [one.name for one in found.checks if one.name.startswith("image")] == ["image"]
+    assert not_ok(found) == []
 
 
 @pytest.mark.parametrize(
@@ -70,13 +74,6 @@ def test_findings_of_a_scan_are_warnings(scan, scans_on_push, seen, remedy):
         configuration = {"imageScanningConfiguration": {"scanOnPush": scans_on_push}}
         account["repository"] = {"repositories": [configuration]}
     assert not_ok(check(account)) == [("image scan", BOTH, "warn", seen, remedy)]
-
-
-def test_a_local_cloud_scans_nothing_and_has_no_console(monkeypatch):
-    monkeypatch.setattr(image_checks, "is_aws", lambda _: False)
-    found = check(healthy() | {"scan": NEVER}, well=False)
-    assert [one.name for one in found.checks if one.name.startswith("image")] == ["image"]
-    assert not_ok(found) == []
 
 
 @pytest.mark.parametrize(

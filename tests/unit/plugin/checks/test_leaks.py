@@ -122,13 +122,7 @@ def test_finished_jobs_and_another_installations_file_systems_are_not_shown(clie
     assert (report.resources, report.summary, report.alarm()) == ((), "nothing runs", "")
 
 
-def test_a_failure_to_list_jobs_is_an_error(clients):
-    clients.refuse("batch", "list_jobs", "AccessDeniedException", "no")
-    with pytest.raises(ClientError, match="AccessDeniedException"):
-        looked(clients)
-
-
-def test_other_unreadable_resources_are_reported(clients):
+def test_a_failure_to_list_jobs_is_an_error_and_others_are_reported(clients):
     answer_jobs(clients)
     clients.refuse("ec2", "describe_instances", "UnauthorizedOperation", "not you")
     clients.refuse("fsx", "describe_file_systems", "InternalServerError", "later")
@@ -136,6 +130,9 @@ def test_other_unreadable_resources_are_reported(clients):
     instances, file_systems = report.unread
     assert instances.startswith("instances: UnauthorizedOperation: not you (attach the policies of")
     assert file_systems == "file systems: InternalServerError: later"
+    clients.refuse("batch", "list_jobs", "AccessDeniedException", "no")
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        looked(clients)
 
 
 @pytest.mark.parametrize(

@@ -183,11 +183,12 @@ def test_a_reservation_is_judged_by_what_ec2_says_of_it(clients, named, found, s
     assert check.remedy.startswith(mend)
 
 
-def test_a_reservation_that_is_not_there_is_named(clients):
+def test_the_environment_check_asks_of_reservations_and_names_one_that_is_not_there(clients):
     code = "InvalidCapacityReservationId.NotFound"
     clients.refuse("ec2", "describe_capacity_reservations", code, "It does not exist.")
     (check,) = reserved(clients, capacity_reservation=ID)
     assert (check.status, check.seen) == ("fail", f"{ID} does not exist.")
+    assert QUESTIONS["capacity reservation"] is check_reservations
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,3 @@ def test_a_reservation_that_is_not_there_is_named(clients):
 )
 def test_nothing_is_asked_without_a_reservation_or_of_a_group(clients, named):
     assert reserved(clients, **named) == []
-
-
-def test_the_environment_check_asks_of_reservations():
-    assert QUESTIONS["capacity reservation"] is check_reservations

@@ -45,6 +45,8 @@ def test_what_no_terraform_publishes_is_refused(changes, problem):
 def test_a_missing_variable_names_the_way_to_get_it():
     with pytest.raises(ConfigError, match=r"'batchmark' not found: run `terraform apply`"):
         parse_config(None)
+    with pytest.raises(ConfigError, match="set own_jobs in Terraform, run `terraform apply`"):
+        parse_own_jobs(None)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[31m", "a\u202eb"])
@@ -63,8 +65,3 @@ def test_no_axis_is_called_as_what_results_have(name):
 
 def test_whole_sizes_stay_whole():
     assert [str(size) for size in JobAxis(parameter="n", sizes=[64, 0.5]).sizes] == ["64", "0.5"]
-
-
-def test_without_own_jobs_the_error_says_how_there_are_some():
-    with pytest.raises(ConfigError, match="set own_jobs in Terraform, run `terraform apply`"):
-        parse_own_jobs(None)

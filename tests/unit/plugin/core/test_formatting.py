@@ -100,11 +100,6 @@ AMOUNTS = st.builds(
 UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 
 
-def test_halves_are_rounded_up_as_readers_do():
-    """345 as 340 beside 330 made a ratio of 0.94 look wrong."""
-    assert [formatting.two_digits(one) for one in (345.0, 335.0, 0.345)] == ["350", "340", "0.35"]
-
-
 @quick_and_long("examples", [60], [20_000])
 def test_rounding_turns_no_order_around(examples):
     def show(figures):
@@ -123,6 +118,11 @@ def test_rounding_turns_no_order_around(examples):
 @pytest.mark.parametrize(
     ("form", "value", "text"),
     [
+        # Halves are rounded up: 345 as 340 beside 330 made a ratio of 0.94 look wrong.
+        *(
+            (formatting.two_digits, *one)
+            for one in ((345.0, "350"), (335.0, "340"), (0.345, "0.35"))
+        ),
         # How far apart is a factor from twice on.
         (formatting.difference_text, 0.028, "2.8 %"),
         (formatting.difference_text, 0.284, "28 %"),
@@ -204,13 +204,10 @@ def test_a_sample_in_words(parameters, sample, text):
     assert row_values.text(parameters, sample) == text
 
 
-def test_a_figure_keeps_its_interval_the_right_way_round():
+def test_a_metric_keeps_its_interval_the_right_way_round_and_is_worse_where_a_time_is_slower():
     sample = Estimate(value=1 / 120, interval=Interval(low=1 / 130, high=1 / 110))
     assert str(row_values.figure(RATE, sample)) == "120 images/s [110, 130]"
     assert str(row_values.figure(SECONDS, sample)).startswith("8.3 ms [")
-
-
-def test_a_rate_falls_by_less_than_its_samples_grow_and_is_worse_where_a_time_is_slower():
     assert row_values.change(RATE, 0.25) == pytest.approx(-0.2)
     assert row_values.change(LOSS, 0.25) == row_values.change(SECONDS, 0.25) == 0.25
     assert row_values.word(RATE, "slower") == "worse"

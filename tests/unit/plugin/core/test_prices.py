@@ -63,7 +63,7 @@ def test_an_unusable_price_table_is_an_error(tmp_path, text):
         load_prices(tmp_path / "gone.json")
 
 
-def test_prices_of_one_region_are_never_applied_to_another():
+def test_each_region_has_a_table_of_its_own_without_old_spot_prices(tmp_path, monkeypatch):
     prices = committed_prices("nowhere-1", "no answer", NOON)
     assert (prices.region, prices.on_demand, prices.spot) == ("nowhere-1", {}, {})
     note = (
@@ -71,9 +71,6 @@ def test_prices_of_one_region_are_never_applied_to_another():
         f"{load_prices().region} and don't apply to nowhere-1."
     )
     assert prices.notes == (note,)
-
-
-def test_each_region_has_a_table_of_its_own_used_without_old_spot_prices(tmp_path, monkeypatch):
     monkeypatch.setattr(prices_module, "price_file", lambda region: tmp_path / region)
     there = TABLE.model_copy(update={"region": "eu-west-1"})
     (tmp_path / "eu-west-1").write_text(there.model_dump_json())

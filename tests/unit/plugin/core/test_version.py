@@ -38,14 +38,11 @@ def test_a_form_asks_for_what_people_know_alone():
     assert asked == ["commit", "branch", "label"]
 
 
-def test_what_jobs_disagree_in_is_no_version():
+def test_what_jobs_disagree_in_is_no_version_and_what_a_person_gives_goes_before_the_plan():
     values = {"commit": [OLD, NEW, None], "label": ["a", None, "a"], "target": ["g5.xlarge"]}
     assert Version.agreed(values) == Version(label="a")
     hostile = Version.agreed({"label": ["a\nb" + "x" * 999]})
     assert hostile.label.startswith("a\u240ab")
-
-
-def test_what_a_person_gives_goes_before_what_was_planned():
     assert GivenVersion(commit=" ", branch="", label=None) == GivenVersion()
     planned = Version(commit=OLD, label="nightly")
     assert Version(commit=NEW).over(planned) == Version(commit=NEW, label="nightly")

@@ -106,16 +106,13 @@ def test_a_run_that_its_fresh_jobs_make_a_change_is_held_against_the_level_befor
     assert trend(rows) == [f"+0.3 % against the previous median, 13.0 ms, not known yet; {change}"]
 
 
-def test_the_version_of_a_change_is_named():
+def test_the_version_of_a_change_is_named_as_is_what_the_newest_run_did_not_measure():
     rows = shaped([(20, 0.010), (10, 0.013)], 0.01304)
     for number, row in enumerate(rows):
         row |= {"commit": "8ab0c11" if number < 20 else "3f2a91c", "label": "nightly"}
     assert shown(rows)[-1] == "since 3f2a91c (8ab0c11 before)"
     lines = list(overview("blog", table(rows)))
     assert lines[3] == "    commit 3f2a91c, label nightly"
-
-
-def test_what_the_newest_run_did_not_measure_is_said():
     rows = shaped([(20, 0.010)], 0.01004)
     rows.append(measured(None, GPU, day=21, status="failed"))
     lines = list(overview("blog", table(rows)))

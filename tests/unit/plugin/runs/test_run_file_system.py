@@ -219,12 +219,6 @@ def test_a_deletion_that_is_refused_is_tried_again_unless_it_is_gone(account):
     assert layer.collapse() is None
 
 
-def test_of_all_generations(account):
-    finish(account.of().stand_up)
-    finish(account.of(RUN.model_copy(update={"generation": 1})).stand_up)
-    collapsed(account.of())
-
-
 @pytest.mark.parametrize("named", [0, 1])
 def test_a_generation_removes_its_own_alone(account, named):
     """A task that was cleared ends after the next one has begun, and jobs may need the other's."""
@@ -249,8 +243,9 @@ def test_a_parameter_that_can_not_be_set_keeps_no_file_system(account, operation
     assert "ParameterNotFound" in layer.parameter_problem
 
 
-def test_without_the_settings_it_is_collapsed_all_the_same(account):
-    stood_up(account.of())
+def test_all_generations_are_collapsed_also_without_the_settings(account):
+    for generation in range(2):
+        stood_up(account.of(RUN.model_copy(update={"generation": generation})))
     layer = account.of(settings=None)
     collapsed(layer)
     assert "settings of the run's file system are unknown" in layer.parameter_problem

@@ -62,7 +62,18 @@ def test_what_can_not_be_looked_up_is_reported(ask):
     assert unread == "the vCPU service quota: the vCPU quota for hpc7a.12xlarge is unknown"
 
 
-def test_a_quota_below_one_instance(find, aws):
+def several_nodes(described, of_each):
+    """As described, but of 20 nodes with a container each."""
+    ranges = [{"targetNodes": "0:", "container": of_each}]
+    nodes = {"mainNode": 0, "numNodes": 20, "nodeRangeProperties": ranges}
+    alone = ("container", "containerProperties")
+    kept = {key: value for key, value in described.items() if key not in alone}
+    return kept | {"nodeProperties": nodes}
+
+
+def test_a_quota_below_all_nodes_of_a_job_or_one_instance(find, aws):
+    words = f"is 64 vCPUs, but 20 g5.xlarge in {ENVIRONMENT} take 80."
+    only(find(job=several_nodes(job(), container())), "service_quota", words, certain=True)
     diagnosis = find({"GetServiceQuota": {"Quota": quota(0)}})
     finding = only(diagnosis, "service_quota", certain=True)
     assert finding.evidence == (
@@ -73,20 +84,6 @@ def test_a_quota_below_one_instance(find, aws):
     only(find(on_spot), "service_quota", "(L-3819A6DF) is 0 vCPUs")
     codes = [asked["QuotaCode"] for asked in aws.asked("GetServiceQuota")]
     assert codes == ["L-DB2E81BA", "L-3819A6DF"]
-
-
-def several_nodes(described, of_each):
-    """As described, but of 20 nodes with a container each."""
-    ranges = [{"targetNodes": "0:", "container": of_each}]
-    nodes = {"mainNode": 0, "numNodes": 20, "nodeRangeProperties": ranges}
-    alone = ("container", "containerProperties")
-    kept = {key: value for key, value in described.items() if key not in alone}
-    return kept | {"nodeProperties": nodes}
-
-
-def test_a_job_of_several_nodes_needs_them_at_once(find):
-    words = f"is 64 vCPUs, but 20 g5.xlarge in {ENVIRONMENT} take 80."
-    only(find(job=several_nodes(job(), container())), "service_quota", words, certain=True)
 
 
 def test_a_definition_of_several_nodes_says_what_one_asks_for(find):

@@ -35,11 +35,13 @@ def test_a_job_too_large_for_every_instance(find, asked, certain):
     only(diagnosis, "job_does_not_fit", words, certain=certain)
 
 
-def test_a_job_that_fits_or_is_of_several_nodes_is_not_too_large(find):
+def test_a_job_that_fits_or_is_of_several_nodes_is_not_too_large_and_older_fields_count(find):
     assert find(job=job(container=container(memory=15564))).findings == ()
     of_nodes = job(nodeProperties={"numNodes": 2, "mainNode": 0, "nodeRangeProperties": []})
     del of_nodes["container"]
     assert find(job=of_nodes).findings == ()
+    diagnosis = find(job=job(container={"vcpus": 8, "memory": 1024}))
+    only(diagnosis, "job_does_not_fit", "The job requests 8 vCPUs, 1024 MiB and 0 GPU(s)")
 
 
 def test_a_job_fits_if_any_of_the_environments_types_is_large_enough(find, aws):
@@ -175,8 +177,3 @@ MANY_VCPUS = "You have requested more vCPU capacity than your current vCPU limit
 )
 def test_the_message_of_a_failed_launch_gives_its_cause(words, cause):
     assert launch_failure(words) == cause
-
-
-def test_older_fields_of_a_job_are_understood(find):
-    diagnosis = find(job=job(container={"vcpus": 8, "memory": 1024}))
-    only(diagnosis, "job_does_not_fit", "The job requests 8 vCPUs, 1024 MiB and 0 GPU(s)")

@@ -87,7 +87,7 @@ def test_a_retry_tells_those_behind_it_that_its_job_failed_by_its_own_error(monk
     assert task.xcoms["own_error"] == "exit code 3"
 
 
-def test_a_retry_of_a_failed_job_fails_at_once_as_does_one_that_batch_refuses():
+def test_a_retry_of_a_failed_job_or_array_fails_at_once_as_does_one_that_batch_refuses():
     """Even with retries left, as it raises AirflowFailException."""
     task = Task(try_number=2)
     task.batch.add(name(), "FAILED", statusReason="boom", container={"exitCode": 3})
@@ -98,6 +98,13 @@ def test_a_retry_of_a_failed_job_fails_at_once_as_does_one_that_batch_refuses():
     task = Task()
     task.batch.failures = [client_error("ClientException")]
     assert f"Batch rejected job {name()}: An error occurred (ClientException)" in task.failure()
+    task = Task(try_number=2)
+    task.batch.add_array(name(), ["RUNNING"] * 2)
+    failed = {"status": "FAILED", "statusReason": "boom", "container": {"exitCode": 3}}
+    task.batch.change_child("job-1", 1, **failed)
+    task.batch.change_child("job-1", 0, status="SUCCEEDED")
+    failure = task.failure()
+    assert "children failed:\n1: exit code 3 (the command's own error); status" in failure
 
 
 @pytest.mark.parametrize(("refusals", "waits"), [(4, True), (6, False)])
@@ -337,13 +344,3 @@ def test_a_retry_follows_a_live_job_that_need_not_be_alone_or_that_took_anothers
     found = task.batch.add(name(), "RUNNING", ON_DEMAND_QUEUE)
     arguments, _ = task.deferral()
     assert (arguments["job_id"], arguments["earlier_job_ids"]) == (found, [spot])
-
-
-def test_a_retry_of_a_failed_array_fails_at_once_with_its_childrens_reasons():
-    task = Task(try_number=2)
-    task.batch.add_array(name(), ["RUNNING"] * 2)
-    failed = {"status": "FAILED", "statusReason": "boom", "container": {"exitCode": 3}}
-    task.batch.change_child("job-1", 1, **failed)
-    task.batch.change_child("job-1", 0, status="SUCCEEDED")
-    failure = task.failure()
-    assert "children failed:\n1: exit code 3 (the command's own error); status" in failure

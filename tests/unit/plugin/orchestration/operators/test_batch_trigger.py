@@ -209,14 +209,6 @@ def test_an_array_whose_children_run_is_not_stuck_though_its_parent_is_pending()
     assert following.diagnosed == following.batch.terminated == []
 
 
-def test_a_child_of_an_array_waits_from_its_last_attempts_end():
-    following = Following(children=["RUNNING", "RUNNING"], runnable_seconds=600)
-    lost = {"status": "RUNNABLE", "attempts": [{"stoppedAt": (CREATED + 3000) * 1000}]}
-    following.event((3500, changing(following, 1, **lost)), (99, {}), (2, {}), (2, {}), (2, {}))
-    assert following.now == CREATED + 3605
-    assert following.diagnosed == ["RUNNABLE"]
-
-
 def test_a_failed_array_names_its_failed_children_and_shows_the_first_ones_log():
     following = Following(children=["RUNNING"] * 3)
     killed = {"exitCode": 137, "reason": "OutOfMemoryError", "logStreamName": "stream-1"}
@@ -310,11 +302,13 @@ def test_a_job_that_waits_for_others_is_not_stuck_if_they_can_be_listed():
     assert following.diagnosed == ["a poll later", "RUNNABLE"]
 
 
-def test_a_job_is_stuck_by_the_end_of_its_last_attempt_or_if_it_never_fits():
-    following = Following(runnable_seconds=600)
+def test_a_job_or_child_is_stuck_by_the_end_of_its_last_attempt_or_if_it_never_fits():
     retried = {"status": "RUNNABLE", "attempts": [{"stoppedAt": (CREATED + 3000) * 1000}]}
-    following.event((3500, retried), (99, {}), (2, {}), (2, {}), (2, {}))
-    assert following.now == CREATED + 3605
+    job, array = (Following(runnable_seconds=600, children=each) for each in ((), ["RUNNING"] * 2))
+    for following, change in ((job, retried), (array, changing(array, 1, **retried))):
+        following.event((3500, change), (99, {}), (2, {}), (2, {}), (2, {}))
+        assert following.now == CREATED + 3605
+        assert following.diagnosed == ["RUNNABLE"]
     following = Following(runnable_seconds=600)
     following.batch.add("another", "RUNNING")
     reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - The job resource requirement is higher"

@@ -201,24 +201,28 @@ def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other(
     assert sorted(succeeded) == sorted(["another-run", *names])
 
 
+NOT_FREE = "because its instance did not become free within {} s: job job-1 (another-run)"
+NOT_OVER = "because the previous task (map index 0) had not ended after 70 s"
+LONG = {"longest_seconds": 3600}
+
+
 @pytest.mark.parametrize(
-    ("over", "limits", "seconds"),
+    ("over", "limits", "why"),
     [
-        ([True], {"longest_seconds": 3600}, 3610),
-        ([True], {"deadline": CREATED + 60}, 70),
+        ([True], LONG, NOT_FREE.format(3610)),
+        ([True], {"deadline": CREATED + 60}, NOT_FREE.format(70)),
         # A job of another run does not take more than the task has left of its turns.
-        ([False] * 5 + [True], {"latest_turn": CREATED + 60, "longest_seconds": 3600}, 20),
+        ([False] * 5 + [True], LONG | {"latest_turn": CREATED + 60}, NOT_FREE.format(20)),
+        *(([False] * 8, {limit: CREATED + 60}, NOT_OVER) for limit in ("deadline", "latest_turn")),
     ],
 )
-def test_a_job_that_gets_no_turn_in_time_names_the_job_in_its_way(over, limits, seconds):
+def test_a_job_that_gets_no_turn_in_time_names_the_job_or_task_in_its_way(over, limits, why):
     following = Waiting(over, **limits)
     following.batch.add("another-run", "RUNNING")
     failure = following.fails()
     assert following.batch.submissions == []
-    assert (
-        f"its instance did not become free within {seconds} s: job job-1 (another-run)" in failure
-    )
-    assert "is RUNNING in arn:queue-spot" in failure
+    assert why in failure
+    assert ("is RUNNING in arn:queue-spot" in failure) is (why != NOT_OVER)
 
 
 def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted_and_nobody_elses():
@@ -320,14 +324,6 @@ def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
         *((180, 7), (180, 6)),
         *((190, 7), (200, 7), (210, 7), (220, 7)),
     ]
-
-
-@pytest.mark.parametrize("limit", ["deadline", "latest_turn"])
-def test_a_task_that_waits_too_long_for_the_one_before_it_fails_and_names_it(limit):
-    following = Waiting([False] * 8, **{limit: CREATED + 60})
-    failure = following.fails()
-    assert following.batch.submissions == []
-    assert "because the previous task (map index 0) had not ended after 70 s" in failure
 
 
 @pytest.mark.parametrize(

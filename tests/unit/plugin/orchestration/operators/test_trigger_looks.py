@@ -113,20 +113,17 @@ def remembered(*looked_at, at_the_end):
     return asyncio.run(remember())
 
 
-def test_a_host_is_asked_for_once_for_each_attempt(asked):
+def test_a_host_that_there_was_is_asked_for_once_for_each_attempt(asked, monkeypatch, caplog):
+    unplaced = described(container={"containerInstanceArn": None})
+    assert remembered(unplaced, at_the_end=unplaced) is None
+    assert remembered(at_the_end=described()) is None
+    assert asked == []
     assert remembered(described(), described(), at_the_end=described()) == host()
     assert len(asked) == 1
     other = described(container={"containerInstanceArn": "another"})
     assert remembered(described(), other, at_the_end=other) is not None
     assert len(asked) == 3
     assert remembered(described(), at_the_end=other) is None
-
-
-def test_a_job_that_nobody_saw_has_none_nor_one_with_an_error(asked, monkeypatch, caplog):
-    unplaced = described(container={"containerInstanceArn": None})
-    assert remembered(unplaced, at_the_end=unplaced) is None
-    assert remembered(at_the_end=described()) is None
-    assert asked == []
     monkeypatch.setattr(own_job_hosts, "host_of", failing(KeyError("odd")))
     assert remembered(described(), at_the_end=described()) is None
     assert "The host of job" in caplog.text

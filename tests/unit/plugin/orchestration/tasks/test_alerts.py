@@ -190,7 +190,7 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, conte
     )
 
 
-def test_series_join_an_alert_without_a_message_and_are_listed(early, store, alerts, context):
+def test_series_join_without_a_message_and_count_for_a_recovery(early, store, alerts, context):
     key = store_changes(store, moved(21, 0.010, 0.012, some_series(5)))
     for _ in range(2):
         assert alert_tasks.open_alerts(context, key) == []
@@ -198,9 +198,6 @@ def test_series_join_an_alert_without_a_message_and_are_listed(early, store, ale
         assert (alert.id, len(alert.series)) == (opened(EARLY)[0].id, 5)
         assert "5 rows together" in alert_board([alert], None, None).lines[0].title
     assert alerts.messages() == []
-
-
-def test_a_recovery_counts_what_joined_and_makes_no_event(early, store, alerts, context):
     of = some_series(5)
     key = store_changes(store, moved(21, 0.010, 0.012, of), moved(26, 0.012, 0.010, of))
     alert_tasks.open_alerts(context, key)

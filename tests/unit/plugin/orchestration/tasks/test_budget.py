@@ -102,16 +102,13 @@ SHARING = {
 }
 
 
-def test_a_sharing_run_is_planned_and_booked_with_what_shares_its_devices(cloud, capsys):
+def test_a_sharing_run_is_planned_and_booked_and_tells_of_replicas_without_room(cloud, capsys):
     jobs = tasks.plan_sharing(context(**SHARING))
     assert [job["parameters"]["suite"] for job in jobs] == ["sharing"] * 2
     plan = cloud.store(RUN_ID).plan()
     assert [job.sharing.replicas for job in plan.jobs] == [(1, 2)] * 2
     assert cloud.record(RUN_ID).reserved_usd == WORST
     assert "has room" not in capsys.readouterr().out
-
-
-def test_numbers_of_replicas_that_a_target_has_no_room_for_are_told(cloud, capsys):
     g5 = {"instance_type": "g5.xlarge", "gpus": 0}
     shared = target("cuda", sharing="time_slicing", max_replicas=2, **g5)
     targets = {"g5.xlarge-shared": shared, "g5.xlarge": target("cuda", **g5)}

@@ -171,14 +171,11 @@ def checked(monkeypatch):
     return asked
 
 
-def test_an_own_jobs_own_definitions_are_checked(run, checked):
+def test_own_definitions_and_sides_smallest_types_are_checked(run, checked, monkeypatch, caplog):
     assert own_jobs.check_own_job(job_run(targets=["g5.xlarge"])) == "key"
     ((config, targets, whose),) = checked
     assert (targets, whose) == (["g5.xlarge"], {"own_jobs": True})
     assert config.targets["g5.xlarge"].job_definition == "arn:own-cuda:1"
-
-
-def test_sides_are_checked_with_the_smallest_type_to_hold_them(run, checked, monkeypatch, caplog):
     caplog.set_level("INFO")
     assert own_jobs.check_sides(comparison()) == "key"
     config, targets, whose = checked.pop()

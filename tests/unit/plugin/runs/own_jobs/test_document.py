@@ -72,7 +72,7 @@ def test_the_whole_job_is_a_row_with_one_sample():
     assert document(own_job=plan(command=())).own_job.command is None, "an image's own is not known"
 
 
-def test_a_document_names_its_job_its_version_and_when_and_on_what_it_ran():
+def test_a_document_names_its_job_its_version_and_what_it_ran_on_as_far_as_that_is_known():
     version = GivenVersion(commit="3f2a91c", label="spring")
     found = document(version=version)
     assert found.version == version
@@ -90,17 +90,11 @@ def test_a_document_names_its_job_its_version_and_when_and_on_what_it_ran():
     assert environment.gpu_memory_bytes == 23028 * 2**20
     assert environment.image == "docker.io/lab/thumbnails:3.1"
     assert environment.image_digest == DIGEST
-
-
-def test_of_a_job_that_tells_nothing_batch_knows_what_it_asked_for():
     environment = document(said=NOT_KNOWN, where=JobHost()).environment
     unknown = (environment.cpu_model, environment.kernel, environment.torch_version)
     assert unknown == ("unknown",) * 3
     assert (environment.cpu_threads, environment.memory_bytes) == (4, 8 * 2**30)
     assert (environment.instance_type, environment.image_digest) == (None, None)
-
-
-def test_a_digest_in_the_reference_is_the_images():
     named = "sha256:" + "12" * 32
     found = document(described(container={"image": f"lab/thumbnails@{named}"}))
     assert found.environment.image_digest == named

@@ -108,15 +108,12 @@ def test_no_job_of_a_side_is_run_where_the_first_of_its_size_or_a_smaller_one_fa
         assert first == next(iter(asks_no_more), None)
 
 
-def test_sides_of_one_queue_share_the_job_that_starts_its_instance():
+def test_sides_of_one_queue_share_the_job_that_starts_it_and_measure_their_own_versions():
     jobs, targets = compared(repeats=6)
     assert len(jobs) == 1 + 2 * 6
     assert places(jobs)[0] == ("old", None, 7)
     kwargs = all_operator_kwargs(with_targets(targets), "run", jobs)
     assert [each["turn"] for each in kwargs] == list(range(1, 14))
-
-
-def test_each_side_measures_its_own_version():
     jobs, _ = compared(
         *(found(name, side=side(name, commit=commit)) for name, commit in COMMITS.items()),
         parameter="size",

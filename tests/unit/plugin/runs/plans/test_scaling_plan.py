@@ -58,12 +58,9 @@ def test_strong_scaling_keeps_the_images_of_all_devices_and_names_numbers_withou
     assert skipped_size_notes(asked.model_copy(update={"strong_scaling": False}), jobs) == []
 
 
-def test_the_learning_rate_is_that_of_256_images_and_grows_with_the_images_of_a_step():
+def test_the_learning_rate_grows_with_a_steps_images_and_a_variant_is_a_job_of_its_own():
     rates = {job.nodes: job.scaling.settings.learning_rate for job in planned(batch=32)}
     assert rates == {1: 0.1, 2: 0.2, 4: 0.4}  # 8 devices x 32 images are 256
-
-
-def test_a_variant_is_a_job_of_its_own_on_the_most_nodes():
     study = [{"learning_rate": 0.05}, {"epochs": 45, "momentum": 0.8}]
     *_, own, first, second = planned(study=study, batch=32)
     assert (own.nodes, first.nodes, second.nodes) == (4, 4, 4)
