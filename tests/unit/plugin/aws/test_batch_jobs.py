@@ -76,12 +76,21 @@ def test_a_queue_is_at_work_while_it_starts_or_runs_a_job_or_a_pending_ones_chil
     assert not is_queue_at_work(batch, [SPOT_QUEUE], but=waiting)
 
 
-def test_children_are_described_a_hundred_at_a_time(batch):
+def test_arrays_have_their_children_a_hundred_at_a_time_and_the_reason_of_one_not_placed(batch):
     arrays = [batch.add_array("any", ["RUNNING"] * 60) for _ in range(2)]
     plain = batch.add("any", "RUNNING")
     found = describe_jobs(batch, [*arrays, plain])
     assert [len(found[job_id].get("children", ())) for job_id in found] == [60, 60, 0]
     assert describe_jobs(batch, [f"{arrays[0]}:7"]).keys() == {f"{arrays[0]}:7"}
+    job_id = batch.add_array("any", ["RUNNING", "FAILED"])
+    whole = describe_jobs(batch, [job_id])[job_id]
+    assert whole["container"]["logStreamName"] == "stream-0"
+    del batch.jobs[f"{job_id}:1"]
+    assert describe_jobs(batch, [job_id])[job_id]["status"] == "PENDING"
+    job_id = batch.add_array("any", ["RUNNING", "RUNNABLE"])
+    reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too large"
+    batch.change_child(job_id, 1, statusReason=reason)
+    assert describe_jobs(batch, [job_id])[job_id]["statusReason"] == reason
 
 
 @pytest.mark.parametrize(
@@ -98,18 +107,6 @@ def test_children_are_described_a_hundred_at_a_time(batch):
 def test_an_array_job_is_as_far_as_the_child_that_is_furthest_behind(batch, statuses, status):
     job_id = batch.add_array("any", statuses)
     assert describe_jobs(batch, [job_id])[job_id]["status"] == status
-
-
-def test_an_array_shows_its_first_child_and_the_reason_of_one_that_can_not_be_placed(batch):
-    job_id = batch.add_array("any", ["RUNNING", "FAILED"])
-    whole = describe_jobs(batch, [job_id])[job_id]
-    assert whole["container"]["logStreamName"] == "stream-0"
-    del batch.jobs[f"{job_id}:1"]
-    assert describe_jobs(batch, [job_id])[job_id]["status"] == "PENDING"
-    job_id = batch.add_array("any", ["RUNNING", "RUNNABLE"])
-    reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too large"
-    batch.change_child(job_id, 1, statusReason=reason)
-    assert describe_jobs(batch, [job_id])[job_id]["statusReason"] == reason
 
 
 def test_listed_arrays_that_have_ended_know_why_and_whether_they_were_withdrawn(batch):

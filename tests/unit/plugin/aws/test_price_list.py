@@ -99,7 +99,13 @@ def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
     }
 
 
-def test_spot_prices_stand_alone_and_without_any_price_there_is_no_table(aws):
+def test_either_prices_stand_alone_and_without_any_there_is_no_table(aws):
+    aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
+    aws.refuse("ec2", "describe_spot_price_history", "UnauthorizedOperation", "You may not.")
+    prices = aws.fetch("g5.xlarge")
+    assert (prices.on_demand, prices.spot) == ({"g5.xlarge": 1.006}, {})
+    (note,) = prices.notes
+    assert note.startswith("Spot prices are missing: An error occurred (UnauthorizedOperation) ")
     for pages in ([SPOT], [[]]):
         aws.offers("g5.xlarge")
         aws.spot(["g5.xlarge"], *pages)
@@ -112,15 +118,6 @@ def test_spot_prices_stand_alone_and_without_any_price_there_is_no_table(aws):
         aws.fetch("g5.xlarge")
     with pytest.raises(PriceError, match="no instance type was specified"):
         aws.fetch()
-
-
-def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
-    aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
-    aws.refuse("ec2", "describe_spot_price_history", "UnauthorizedOperation", "You may not.")
-    prices = aws.fetch("g5.xlarge")
-    assert (prices.on_demand, prices.spot) == ({"g5.xlarge": 1.006}, {})
-    (note,) = prices.notes
-    assert note.startswith("Spot prices are missing: An error occurred (UnauthorizedOperation) ")
 
 
 def test_a_run_gets_the_committed_prices_and_the_reason_and_its_report_reads_them(aws, store):

@@ -51,12 +51,18 @@ def read(text, *problems, **expected):
     return EXPECTED.model_copy(update=expected).read(store, "job-1", 1)
 
 
-def test_the_document_of_an_attempt_is_read_whose_rows_may_have_their_own_dtypes_if_none_is_asked():
+def test_a_document_is_read_by_its_sha_256_with_rows_of_their_own_dtypes_if_none_is_asked():
     assert read(TEXT) == JOB.document
     own = read(changed(measurements=IN_TF32), dtype="suite")
     assert own.measurements == IN_TF32
     with pytest.raises(CollectError, match=r"can't be read \(NoSuchBucket\)"):
         read(TEXT, client_error("NoSuchBucket", 404))
+    raw = EXPECTED.read_raw(stored(TEXT), "job-1", 1)
+    assert raw == (JOB.document, sha256(TEXT.encode()).hexdigest())
+    assert EXPECTED.read_raw(stored(TEXT), "job-1", 1, raw.sha256) == raw
+    for other in (TEXT + " ", "no document", changed(total_seconds=1.0)):
+        with pytest.raises(CollectError, match=f"was replaced: .*, but was {raw.sha256} when coll"):
+            EXPECTED.read_raw(stored(other), "job-1", 1, raw.sha256)
 
 
 @pytest.mark.parametrize(
@@ -84,15 +90,6 @@ def test_what_is_no_document_of_the_job_is_refused_with_the_reason(text, problem
         read(text)
     assert problem in str(refused.value)
     assert str(refused.value).startswith(URI)
-
-
-def test_a_document_with_another_sha_256_than_was_collected_is_refused_whatever_it_holds():
-    raw = EXPECTED.read_raw(stored(TEXT), "job-1", 1)
-    assert raw == (JOB.document, sha256(TEXT.encode()).hexdigest())
-    assert EXPECTED.read_raw(stored(TEXT), "job-1", 1, raw.sha256) == raw
-    for other in (TEXT + " ", "no document", changed(total_seconds=1.0)):
-        with pytest.raises(CollectError, match=f"was replaced: .*, but was {raw.sha256} when coll"):
-            EXPECTED.read_raw(stored(other), "job-1", 1, raw.sha256)
 
 
 def test_a_document_that_nobody_foresaw_is_refused(monkeypatch):
@@ -192,7 +189,11 @@ def test_what_an_older_release_collected_is_read_and_said_to_be_unchecked(store,
     assert set(reads(bucket)[-1:]) == {key}
 
 
-def test_a_document_that_s3_does_not_give_now_is_not_gone(store, bucket):
+def test_a_run_never_collected_is_none_unlike_a_document_that_s3_does_not_give_now(store, bucket):
+    key = store.prefix + COLLECTED
+    assert stored_run(store, key) is None
+    with pytest.raises(CollectError, match=f"{key} does not exist"):
+        readable_run(store, key)
     key = store_run(store, RUN)
 
     def refuse(_, asked):
@@ -201,11 +202,4 @@ def test_a_document_that_s3_does_not_give_now_is_not_gone(store, bucket):
 
     bucket.on_call = refuse
     with pytest.raises(ClientError, match="SlowDown"):
-        readable_run(store, key)
-
-
-def test_a_run_that_was_never_collected_is_none(store):
-    key = store.prefix + COLLECTED
-    assert stored_run(store, key) is None
-    with pytest.raises(CollectError, match=f"{key} does not exist"):
         readable_run(store, key)

@@ -41,7 +41,7 @@ def ids(run):
     return [job.job_id for job in run.jobs]
 
 
-def test_a_job_without_a_document_or_known_description_loses_itself_only_with_its_own_reason():
+def test_a_job_without_a_document_loses_itself_only_and_none_is_read_if_it_never_started():
     account = Account(described("FAILED", code=3, earlier=[RAN]))
     (lost,) = account.collected().lost
     assert account.streams == ["own/default/1"]
@@ -52,9 +52,6 @@ def test_a_job_without_a_document_or_known_description_loses_itself_only_with_it
     del odd["attempts"]
     (lost,) = collected(odd, documents=[document()]).lost
     assert lost.reason == "unexpected KeyError: 'attempts'"
-
-
-def test_of_a_job_that_never_started_no_document_is_looked_for():
     never = described("FAILED", code=None, statusReason="Task failed to start")
     del never["startedAt"]
     account = Account(never)

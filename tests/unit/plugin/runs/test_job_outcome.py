@@ -63,6 +63,9 @@ def test_a_job_that_passed_succeeds_with_its_document_and_one_that_failed_leaves
     assert judged.own_error == "exit code 3 (the command's own error)"
     killed = described("FAILED", code=137, container={"reason": "OutOfMemoryError: killed"})
     assert "OutOfMemoryError" in Judged(killed, [*facts(*BEGIN)]).own_error
+    told = ["no such picture", *[metric(mark=FILE_MARK)] * 500, *facts("end 3 1")]
+    judged = Judged(described("FAILED", code=3), last_lines=told)
+    assert judged.failure.endswith("no such picture")
 
 
 @pytest.mark.parametrize(
@@ -79,12 +82,6 @@ def test_what_the_command_did_not_end_by_itself_is_not_its_own_error(job, own_jo
     judged = Judged(job, lines, own_job)
     assert judged.failure
     assert judged.own_error is None
-
-
-def test_what_its_wrapper_told_at_the_end_does_not_hide_why_it_failed():
-    told = ["no such picture", *[metric(mark=FILE_MARK)] * 500, *facts("end 3 1")]
-    judged = Judged(described("FAILED", code=3), last_lines=told)
-    assert judged.failure.endswith("no such picture")
 
 
 @pytest.mark.parametrize(("status", "code"), [("FAILED", 1), ("SUCCEEDED", 0)])

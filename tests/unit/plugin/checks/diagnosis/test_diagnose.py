@@ -197,7 +197,7 @@ def blocked(job_id="waiting", queue_name=QUEUE, minute=0, kind="Batch Job Queue 
     return {"message": json.dumps(event)}
 
 
-def test_an_event_of_a_blocked_queue_names_the_cause(find, aws):
+def test_an_event_of_a_blocked_queue_a_child_or_a_job_that_is_gone_names_the_cause(find, aws):
     events = [blocked(minute=30), blocked(minute=0), blocked("another")]
     events += [blocked(queue_name="other"), blocked(kind="Batch Job State Change")]
     diagnosis = find({"FilterLogEvents": {"events": events}}, events_log_group=EVENTS_GROUP)
@@ -206,9 +206,6 @@ def test_an_event_of_a_blocked_queue_names_the_cause(find, aws):
     (asked,) = aws.asked("FilterLogEvents")
     assert asked["logGroupName"] == EVENTS_GROUP
     assert asked["startTime"] == int((NOW - timedelta(hours=1)).timestamp() * 1000)
-
-
-def test_an_event_of_a_child_or_of_a_job_that_is_gone_counts(find):
     events = {"FilterLogEvents": {"events": [blocked("waiting:1"), blocked("waiting:2")]}}
     array = job(arrayProperties={"size": 2})
     diagnosis = find(events, job=array, events_log_group=EVENTS_GROUP)

@@ -254,13 +254,29 @@ def test_a_job_that_batch_refuses_fails_its_task_unless_that_may_pass(monkeypatc
     following.succeeds((1, SUCCEEDED))
 
 
-def test_a_job_is_submitted_once_the_task_before_it_is_over():
+def test_airflow_is_asked_until_the_trigger_before_has_ended_and_seldom():
     following = Waiting([False, False, True])
     xcoms = following.succeeds((1, SUCCEEDED))
     assert following.asked == [(0, [])] * 3
     assert following.slept == [EVERY_SECONDS] * 3  # the last time before it looks again
     assert following.batch.submissions == [REQUESTED]
     assert xcoms["job_id"] == xcoms["return_value"] == "job-1"
+    # Nor does a trigger of another run, or one that must be alone, wake it.
+    before = of_task(Following(alone=False), 0)
+    others = of_task(Following(alone=False), 0, "another run"), of_task(Following(), 0)
+    following = of_task(Waiting([False, False, True], alone=False), 1)
+    following.pending = [lambda: None] * 12
+    following.pending[3:3] = map(ended, others)
+    following.pending += [ended(before)]
+    following.event((1, SUCCEEDED))
+    assert following.pending == []
+    assert len(following.asked) == 3
+    assert following.slept == [SOON_SECONDS] * 15
+    # Nor is the end of one remembered that nobody waits for: a triggerer lives for months.
+    of_task(Following(alone=False), 0).event((1, SUCCEEDED))
+    following = of_task(Waiting([False, True], alone=False), 1)
+    following.event((1, SUCCEEDED))
+    assert sum(following.slept) == EVERY_SECONDS
 
 
 def of_task(following, map_index, run_id="run"):
@@ -278,25 +294,6 @@ def ended(following):
         thread.join()
 
     return happen
-
-
-def test_airflow_is_asked_seldom_until_the_trigger_before_has_ended():
-    """Nor does a trigger of another run, or one that must be alone, wake it."""
-    before = of_task(Following(alone=False), 0)
-    others = of_task(Following(alone=False), 0, "another run"), of_task(Following(), 0)
-    following = of_task(Waiting([False, False, True], alone=False), 1)
-    following.pending = [lambda: None] * 12
-    following.pending[3:3] = map(ended, others)
-    following.pending += [ended(before)]
-    following.event((1, SUCCEEDED))
-    assert following.pending == []
-    assert len(following.asked) == 3
-    assert following.slept == [SOON_SECONDS] * 15
-    # Nor is the end of one remembered that nobody waits for: a triggerer lives for months.
-    of_task(Following(alone=False), 0).event((1, SUCCEEDED))
-    following = of_task(Waiting([False, True], alone=False), 1)
-    following.event((1, SUCCEEDED))
-    assert sum(following.slept) == EVERY_SECONDS
 
 
 def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():

@@ -56,7 +56,7 @@ def collect(store, *collected, lost=()):
     return store_run(store, made)
 
 
-def test_a_calibration_is_stored_twice_and_used_by_the_next_comparison(store):
+def test_a_calibration_is_used_by_the_next_comparison_but_for_one_of_another_release(store, capsys):
     key = run.publish_noise(CONTEXT, collect(store, *jobs()))
     assert key == store.prefix + NOISE_HTML
     assert b"3 jobs<" in store.read(key)
@@ -67,9 +67,6 @@ def test_a_calibration_is_stored_twice_and_used_by_the_next_comparison(store):
     text = store.read(run.compare(CONTEXT, collect(store, *single)))
     (pair,) = Comparison.model_validate_json(text).pairs
     assert pair.rows[0].noise.source == "calibration"
-
-
-def test_a_table_of_another_release_is_left_aside(store, capsys):
     key = noise_key("blog", "float32", "g5.xlarge")
     store.put(key, "{}")
     text = store.read(run.compare(CONTEXT, collect(store, *jobs())))

@@ -71,6 +71,11 @@ def test_a_side_is_found_with_all_that_it_may_run_on(clients):
     assert found.parameters == {"quality": "50", "size": "1"}
     assert found.notes == ()
     clients.assert_all_was_asked()
+    answer(clients)
+    found = only(clients, vcpus=4, memory_mib=9000, timeout_seconds=60, command=["a"])
+    assert found.types == ("c5.4xlarge",)
+    assert (found.target.vcpus, found.target.memory_mib) == (4, 9000)
+    assert (found.target.timeout_seconds, found.command) == (60, ("a",))
 
 
 @pytest.mark.parametrize(
@@ -105,14 +110,6 @@ def test_all_compute_environments_of_its_queue_are_kept(clients):
     answer(clients, queues=[queue(computeEnvironmentOrder=order)], environments=environments)
     kept = only(clients).target.compute_environments
     assert (kept.names, kept.more) == (tuple(kinds), ("cheap-2",))
-
-
-def test_only_types_that_hold_the_job_count(clients):
-    answer(clients)
-    found = only(clients, vcpus=4, memory_mib=9000, timeout_seconds=60, command=["a"])
-    assert found.types == ("c5.4xlarge",)
-    assert (found.target.vcpus, found.target.memory_mib) == (4, 9000)
-    assert (found.target.timeout_seconds, found.command) == (60, ("a",))
 
 
 @pytest.mark.parametrize(

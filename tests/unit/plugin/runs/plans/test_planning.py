@@ -153,7 +153,7 @@ def test_the_operator_and_the_collection_find_a_job_by_one_name(config):
     assert re.fullmatch(r"batchmark-g5-xlarge-blog-2-[0-9a-f]{10}-g3", name)
 
 
-def test_own_jobs_that_may_share_an_instance_come_one_after_the_other():
+def test_own_jobs_that_may_share_an_instance_know_whose_turn_is_before_theirs():
     one, both = target("cuda", job_queue="one"), target("cpu", job_queue="both")
     targets = {"g5.xlarge": one, "c5.xlarge": both, "c6i.xlarge": both}
     jobs = [
@@ -182,9 +182,6 @@ def test_own_jobs_that_may_share_an_instance_come_one_after_the_other():
     jobs = [own_job().model_copy(update={"target": name}) for name in targets]
     found = all_operator_kwargs(configured(targets=targets), RUN_ID, jobs)
     assert [each["after"] for each in found] == [None, 0, None, 1]
-
-
-def test_an_own_job_knows_which_jobs_tell_how_long_its_turn_is_off():
     one = configured(targets={"g5.xlarge": target("cuda")})
     jobs = [own_job(repeat=repeat) for repeat in range(1, 41)]
     found = [each["ahead"] for each in all_operator_kwargs(one, RUN_ID, jobs)]
