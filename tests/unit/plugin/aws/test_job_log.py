@@ -63,7 +63,8 @@ def test_the_last_lines_of_a_text(text, lines):
 
 OF_STREAM = {"logGroupName": "g", "logStreamNames": ["s"]}
 MARKED_LINES = OF_STREAM | {"filterPattern": "%BATCHMARK_METRIC|BATCHMARK_JOB%"}
-END = "BATCHMARK_JOB end 0"
+END, METRIC, FILE = "BATCHMARK_JOB end 0", "BATCHMARK_METRIC {}", "BATCHMARK_METRIC_FILE x"
+ELSEWHERE = [f"\x1b[32m{METRIC}", "BATCHMARK_METRIC", f"a {FILE}"]
 
 
 def marked_of(*pages):
@@ -80,27 +81,15 @@ def marked_of(*pages):
     ("pages", "found"),
     [
         # On some pages of several.
-        ([[], [END], [], ["BATCHMARK_METRIC {}"], []], [END, "BATCHMARK_METRIC {}"]),
+        ([[], [END], [], [METRIC], []], [END, METRIC]),
         # Facts stand only at the begin of a line.
-        (
-            [[f"see {END}", "BATCHMARK_METRICS=/m", "BATCHMARK_METRIC_FILE x"]],
-            ["BATCHMARK_METRIC_FILE x"],
-        ),
+        ([[f"see {END}", "BATCHMARK_METRICS=/m", FILE]], [FILE]),
         ([["BATCHMARK_JOBS", "BATCHMARK_JOB cpu \ud800"]], ["BATCHMARK_JOB cpu ?"]),
         # An event of several lines.
-        (
-            [[f"a\n{END}\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {{}}\n"]],
-            [END, "BATCHMARK_METRIC {}"],
-        ),
+        ([[f"a\n{END}\r\n BATCHMARK_JOB no\n{METRIC}\n"]], [END, METRIC]),
         # Behind a progress bar, and elsewhere in a line.
-        (
-            [["10 %|#\rBATCHMARK_METRIC {}\r20 %|##", "[rank0]:BATCHMARK_METRIC {}"]],
-            ["BATCHMARK_METRIC {}", "[rank0]:BATCHMARK_METRIC {}"],
-        ),
-        (
-            [["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"]],
-            ["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"],
-        ),
+        ([[f"10 %|#\r{METRIC}\r20 %|##", f"[rank0]:{METRIC}"]], [METRIC, f"[rank0]:{METRIC}"]),
+        ([ELSEWHERE], ELSEWHERE),
     ],
 )
 def test_marked_lines_are_found(pages, found):

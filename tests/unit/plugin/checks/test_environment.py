@@ -111,20 +111,14 @@ def assert_reported(change, name, status, seen, remedy, of_others):
 
 ENABLE = "Enable it in the Batch console, or `terraform apply`."
 ENABLE_THEIRS = "Enable it in the Batch console."
+OFF, HEALTHY = "is DISABLED and VALID:", "ComputeEnvironment Healthy"
 
 
 @pytest.mark.parametrize(
     ("change", "status", "seen", "remedy", "of_others"),
     [
-        (
-            *(gone("environments", "g5.xlarge-spot"), "fail", "does not exist."),
-            *(APPLY, NAME_ANOTHER),
-        ),
-        (
-            *(environment(state="DISABLED"), "fail"),
-            "is DISABLED and VALID: ComputeEnvironment Healthy",
-            *(ENABLE, ENABLE_THEIRS),
-        ),
+        (gone("environments", "g5.xlarge-spot"), "fail", "does not exist.", APPLY, NAME_ANOTHER),
+        (environment(state="DISABLED"), "fail", f"{OFF} {HEALTHY}", ENABLE, ENABLE_THEIRS),
         (
             *(environment(status="INVALID", statusReason="CLIENT_ERROR - no such subnet"), "fail"),
             "is ENABLED and INVALID: CLIENT_ERROR - no such subnet",
@@ -240,10 +234,7 @@ def test_an_ami_that_terraform_did_not_choose_is_not_compared(given, image, fore
     ("change", "seen", "remedy", "of_others"),
     [
         (gone("queues", QUEUE), f"{QUEUE} does not exist.", APPLY, NAME_ANOTHER),
-        (
-            *(queue(state="DISABLED"), "lab-g5-xlarge is DISABLED and VALID: no reason given"),
-            *(ENABLE, ENABLE_THEIRS),
-        ),
+        (queue(state="DISABLED"), f"lab-g5-xlarge {OFF} no reason given", ENABLE, ENABLE_THEIRS),
         (
             queue(computeEnvironmentOrder=TRIES_SPOT),
             "lab-g5-xlarge tries its compute environments in the order g5.xlarge-spot, not in the "

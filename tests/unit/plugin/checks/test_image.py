@@ -11,7 +11,9 @@ SERIOUS = {
     "imageScanStatus": {"status": "ACTIVE"},
     "imageScanFindings": {"findingSeverityCounts": {"CRITICAL": 2, "HIGH": 5}},
 }
+SCANNING = {"imageScanStatus": {"status": "IN_PROGRESS"}}
 NEVER = Refused("ScanNotFoundException")
+UNSCANNED, SCAN_ON_PUSH = "This image was not scanned", "Enable scan on push in ECR."
 
 
 @pytest.mark.parametrize("code", ["ImageNotFoundException", "RepositoryNotFoundException"])
@@ -54,18 +56,9 @@ def test_an_image_from_elsewhere_is_not_checked_nor_one_of_a_local_cloud_scanned
             *(SERIOUS, None, "Scan findings: 2 critical, 5 high."),
             "Review them in the ECR console; `make base-images` updates the base for `make image`.",
         ),
-        (
-            *({"imageScanStatus": {"status": "IN_PROGRESS"}}, None),
-            *("The scan is IN_PROGRESS: no reason given", ""),
-        ),
-        (
-            *(NEVER, True, "This image was not scanned; its repository scans on push."),
-            "Scan it in the ECR console.",
-        ),
-        (
-            *(NEVER, False, "This image was not scanned: its repository does not scan on push."),
-            "Enable scan on push in ECR.",
-        ),
+        (SCANNING, None, "The scan is IN_PROGRESS: no reason given", ""),
+        (NEVER, True, f"{UNSCANNED}; its repository scans on push.", "Scan it in the ECR console."),
+        (NEVER, False, f"{UNSCANNED}: its repository does not scan on push.", SCAN_ON_PUSH),
     ],
 )
 def test_findings_of_a_scan_are_warnings(scan, scans_on_push, seen, remedy):

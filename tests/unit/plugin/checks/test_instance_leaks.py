@@ -19,6 +19,8 @@ def answer_array(clients, *children):
 
 
 IN_USE, YOUNG = "1 job(s) of its target are running.", "Idle for less than 30 minutes."
+STOPPED = IDLE + "11:29 UTC."
+NEVER_JOINED = IDLE + "10:00 UTC (RUNNABLE: 1; it may never have joined its cluster)."
 
 
 @pytest.mark.parametrize(
@@ -29,19 +31,13 @@ IN_USE, YOUNG = "1 job(s) of its target are running.", "Idle for less than 30 mi
         (answer_jobs, [], 0.4, "new", YOUNG),
         (answer_jobs, [], 2, "leaked", IDLE + "10:00 UTC."),
         (answer_jobs, [finished("SUCCEEDED", 29)], 2, "new", YOUNG),
-        (answer_jobs, [finished("FAILED", 31)], 2, "leaked", IDLE + "11:29 UTC."),
-        (
-            *(answer_jobs, [job("RUNNABLE")], 2, "leaked"),
-            IDLE + "10:00 UTC (RUNNABLE: 1; it may never have joined its cluster).",
-        ),
+        (answer_jobs, [finished("FAILED", 31)], 2, "leaked", STOPPED),
+        (answer_jobs, [job("RUNNABLE")], 2, "leaked", NEVER_JOINED),
         # The parent of an array is PENDING while its children run.
         (answer_array, [job(), job()], 2, "in use", "2 job(s) of its target are running."),
         (answer_array, [job(), job("RUNNABLE")], 2, "in use", IN_USE),
         (answer_array, [finished("SUCCEEDED", 50), finished("SUCCEEDED", 29)], 2, "new", YOUNG),
-        (
-            *(answer_array, [finished("FAILED", 50), finished("SUCCEEDED", 31)], 2, "leaked"),
-            IDLE + "11:29 UTC.",
-        ),
+        (answer_array, [finished("FAILED", 50), finished("SUCCEEDED", 31)], 2, "leaked", STOPPED),
     ],
 )
 def test_an_instance_of_an_idle_target_leaks(clients, answer, jobs, hours, verdict, reason):

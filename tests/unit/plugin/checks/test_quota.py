@@ -132,7 +132,7 @@ STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
 
 
 RESERVED, BLOCKED = {"capacity_reservation": ID}, {"capacity_block": ID}
-WRONG = "Capacity Block, so no instance can start in it while it is set as"
+ODD = "Capacity Block, so no instance can start in it while it is set as"
 
 
 def reserved(clients, **named):
@@ -145,14 +145,8 @@ def reserved(clients, **named):
     [
         (RESERVED, RESERVATION, "ok", "is active.", ""),
         (BLOCKED, BLOCK, "ok", "is active.", ""),
-        (
-            *(RESERVED, BLOCK, "fail", f"is a {WRONG} capacity_reservation."),
-            "Set it as capacity_block in target_overrides instead",
-        ),
-        (
-            *(BLOCKED, RESERVATION, "fail", f"is not a {WRONG} capacity_block."),
-            "Set it as capacity_reservation in target_overrides instead",
-        ),
+        (RESERVED, BLOCK, "fail", f"is a {ODD} capacity_reservation.", "Set it as capacity_block"),
+        (BLOCKED, RESERVATION, "fail", f"is not a {ODD} capacity_block.", "Set it as capacity_res"),
         (
             *(BLOCKED, BLOCK | {"InstanceType": "p5.48xlarge"}, "fail"),
             "is for p5.48xlarge, but the target uses g5.xlarge.",
@@ -163,14 +157,8 @@ def reserved(clients, **named):
             "is scheduled, and begins at 2026-12-01 11:30 UTC.",
             "Jobs would wait for it until they are cancelled",
         ),
-        (
-            *(RESERVED, RESERVATION | {"State": "pending"}, "warn", "is pending."),
-            "Jobs would wait for it",
-        ),
-        (
-            *(BLOCKED, BLOCK | {"State": "expired"}, "fail", "is expired."),
-            "Set another one, or none, in target_overrides",
-        ),
+        (RESERVED, RESERVATION | {"State": "pending"}, "warn", "is pending.", "Jobs would wait"),
+        (BLOCKED, BLOCK | {"State": "expired"}, "fail", "is expired.", "Set another one, or none"),
     ],
 )
 def test_a_reservation_is_judged_by_what_ec2_says_of_it(clients, named, found, status, seen, mend):

@@ -46,16 +46,8 @@ NO_GPU = unschedulable("p", "1 Insufficient nvidia.com/gpu")
         (unschedulable("p", "1 Insufficient cpu"), 4, "ask for fewer pods, or apply"),
         (unschedulable("p", "1 node(s) had untolerated taint {a: b}"), 4, "give the pods the node"),
         (unschedulable("p", "1 node(s) didn't match Pod's node affinity"), 4, "give the"),
-        (
-            waiting_container("p", reason="ImagePullBackOff", message="x"),
-            4,
-            "push 111122223333.dkr.ecr",
-        ),
-        (
-            waiting_container("p", reason="CreateContainerError", message="x"),
-            4,
-            "run `kubectl -n gpu-demo",
-        ),
+        (waiting_container("p", reason="ImagePullBackOff", message="x"), 4, "push 1111222233"),
+        (waiting_container("p", reason="CreateContainerError", message="x"), 4, "run `kubectl"),
         (pod("p"), 4, "run `kubectl -n gpu-demo describe pods` for details"),
     ],
 )

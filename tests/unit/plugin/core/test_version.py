@@ -8,6 +8,7 @@ from batchmark_job.result.version import GivenVersion
 
 OLD, NEW = "8ab0c11" + "0" * 33, "3f2a91c" + "0" * 33
 DIGEST = "sha256:" + "ab12" * 16
+OTHER_IMAGE = "since image sha256:ab12ab12ab12 (image sha256:0"
 
 
 @pytest.mark.parametrize(
@@ -16,11 +17,7 @@ DIGEST = "sha256:" + "ab12" * 16
         ({"commit": OLD, "label": "a"}, {"commit": NEW, "label": "b"}, "since 3f2a91c (8ab0c11"),
         ({"commit": OLD, "label": "1.0"}, {"commit": OLD, "label": "1.1"}, "since 1.1 (1.0"),
         ({"label": "1.0"}, {"commit": NEW, "label": "1.1"}, "since 1.1 (1.0"),
-        (
-            {"image_digest": "sha256:0"},
-            {"image_digest": DIGEST},
-            "since image sha256:ab12ab12ab12 (image sha256:0",
-        ),
+        ({"image_digest": "sha256:0"}, {"image_digest": DIGEST}, OTHER_IMAGE),
         # They agree, or one of them is not known.
         ({}, {}, None),
         ({}, {"commit": NEW}, None),

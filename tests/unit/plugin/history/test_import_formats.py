@@ -144,10 +144,7 @@ def test_a_benchmark_of_which_a_repetition_is_missing_has_no_figure(change, reas
             *(HYPERFINE, "sort --parallel=1 words.txt", 6, 0.509),
             *("grep -c missing words.txt", "2 of 3 runs failed (exit codes: "),
         ),
-        (
-            *(HYPERFINE_2, "sort with 1 thread", 2, 0.51),
-            *("false", "1 of 1 run failed (exit codes: 1)"),
-        ),
+        (HYPERFINE_2, "sort with 1 thread", 2, 0.51, "false", "1 of 1 run failed (exit codes: 1)"),
     ],
 )
 def test_hyperfine(path, name, samples, median, failed, reason):

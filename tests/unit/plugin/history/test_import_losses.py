@@ -130,12 +130,7 @@ JOIN = "benchmarks[1] 'tests/test_sorting.py::test_join'"
         (PYTEST, lambda document: document.pop("commit_info"), 0, None),
         (PYTEST, change(commit_info={"id": 5}), 0, "id is 5, not valid text"),
         (PYTEST, cpu(count="many"), 0, "machine_info.cpu.count is 'many', not a number"),
-        (
-            PYPERF,
-            change("benchmarks", 0, "metadata", name=None),
-            1,
-            "metadata.name is null or missing",
-        ),
+        (PYPERF, change("benchmarks", 0, "metadata", name=None), 1, "metadata.name is null or"),
         (ASV, change("params", cpu=7), 0, "params.cpu is 7, not valid text"),
         (ASV, results(**{TIME: [[10**400], []]}), 4, f"results.{TIME}: result is 1000"),
     ],

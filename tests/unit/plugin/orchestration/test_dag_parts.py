@@ -89,6 +89,7 @@ def every_line_counts(caplog):
 def test_each_whole_line_is_a_record_of_its_own_and_no_format(caplog):
     tell("one\ntwo", 3, "")
     assert caplog.messages == ["one", "two", "3", ""]
+    caplog.clear()
     lines = console(20)
     lines.print("a line", end="")
     assert caplog.messages == []

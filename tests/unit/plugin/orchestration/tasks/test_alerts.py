@@ -170,12 +170,7 @@ def test_what_a_dead_run_decided_is_done_later(run, alerts, published, context, 
     assert len(received(published)) == 1
 
 
-def test_a_run_that_broke_off_fails_and_nothing_new_is_not_sent(store, context, published, capsys):
-    with pytest.raises(AirflowSkipException, match="nothing was planned"):
-        alert_tasks.publish_alerts(context, None, None)
-    store.write(PLAN, RunPlan(jobs=(build_job("g5.xlarge", []).planned,)).model_dump_json())
-    with pytest.raises(AirflowFailException, match="incomplete; see open_alerts"):
-        alert_tasks.publish_alerts(context, None, None)
+def test_nothing_new_is_not_sent_and_a_run_that_broke_off_fails(store, context, published, capsys):
     assert alert_tasks.open_alerts(context, store_changes(store)) == []
     alert_tasks.publish_alerts(context, [], "runs/a/report.html")
     makes_no_event(context)
@@ -185,6 +180,11 @@ def test_a_run_that_broke_off_fails_and_nothing_new_is_not_sent(store, context, 
         "No alert to open and none to change.\n"
         "Nothing to send: this run neither opened nor changed an alert.\n"
     )
+    with pytest.raises(AirflowSkipException, match="nothing was planned"):
+        alert_tasks.publish_alerts(context, None, None)
+    store.write(PLAN, RunPlan(jobs=(build_job("g5.xlarge", []).planned,)).model_dump_json())
+    with pytest.raises(AirflowFailException, match="incomplete; see open_alerts"):
+        alert_tasks.publish_alerts(context, None, None)
 
 
 def test_series_join_without_a_message_and_count_for_a_recovery(early, store, alerts, context):

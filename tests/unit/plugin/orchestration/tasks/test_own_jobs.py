@@ -173,7 +173,7 @@ def checked(monkeypatch):
 
 def test_own_definitions_and_sides_smallest_types_are_checked(run, checked, monkeypatch, caplog):
     assert own_jobs.check_own_job(job_run(targets=["g5.xlarge"])) == "key"
-    ((config, targets, whose),) = checked
+    config, targets, whose = checked.pop()
     assert (targets, whose) == (["g5.xlarge"], {"own_jobs": True})
     assert config.targets["g5.xlarge"].job_definition == "arn:own-cuda:1"
     caplog.set_level("INFO")

@@ -26,6 +26,7 @@ from tests.builders.watched_jobs import (
 )
 
 OTHER = "ef" * 32
+CHECK_FAILED = "its check ended with exit code 7"
 OWN = " (the command's own error)"
 
 
@@ -68,8 +69,8 @@ def test_a_job_that_failed_says_how_it_ended(job, detail):
     ("job", "said", "detail"),
     [
         (described(), ["check 0"], None),
-        (described("FAILED", code=7), ["check 7"], "its check ended with exit code 7"),
-        (described(), ["check 7"], "its check ended with exit code 7"),  # whatever Batch says
+        (described("FAILED", code=7), ["check 7"], CHECK_FAILED),
+        (described(), ["check 7"], CHECK_FAILED),  # whatever Batch says
         (described(), None, "its log does not show how its check ended"),
     ],
 )
@@ -109,12 +110,7 @@ def test_a_command_that_did_not_run_below_its_shell_is_not_the_one_that_was_mean
         (described(), plan(check="true"), ["end 0 1", "check 0", "over"], None),
         (described(), plan(output="out"), ["end 0 1", f"sha256 {SHA256}"], None),
         (described("FAILED", code=3), plan(), ["end 3 1", "over"], f"exit code 3{OWN}"),
-        (
-            described("FAILED", code=7),
-            plan(check="false"),
-            ["end 0 1", "check 7"],
-            "its check ended with exit code 7",
-        ),
+        (described("FAILED", code=7), plan(check="false"), ["end 0 1", "check 7"], CHECK_FAILED),
     ],
 )
 def test_no_entrypoint_is_blamed_where_a_log_lost_its_beginning_alone(job, own_job, said, detail):
@@ -182,6 +178,9 @@ def incomplete(part, are="is"):
     return f"its log is incomplete: {part} {are} missing, so metrics may be missing"
 
 
+LOST_BOTH = incomplete("its beginning and its end", "are")
+
+
 @pytest.mark.parametrize(
     ("job", "said", "doubts"),
     [
@@ -189,11 +188,7 @@ def incomplete(part, are="is"):
         (described(), read_lines(marked(*facts(*BEGIN), metric())), [incomplete("its end")]),
         (described(), read_lines(marked(*facts(*BEGIN, "over"))), [incomplete("its end")]),
         (described(), read_lines(marked(metric(), *facts(*END))), [incomplete("its beginning")]),
-        (
-            described(container=awslogs()),
-            read_lines(marked(*facts("end 0 1"))),
-            [incomplete("its beginning and its end", "are")],
-        ),
+        (described(container=awslogs()), read_lines(marked(*facts("end 0 1"))), [LOST_BOTH]),
         (described(container=awslogs()), told(metric()), [MAY_DROP]),
         (described(container=awslogs(mode="non-blocking")), told(metric()), [MAY_DROP]),
         (described(container={"logConfiguration": {}}), told(metric()), [MAY_DROP]),

@@ -173,6 +173,9 @@ def test_a_job_that_asks_for_a_gpu_runs_on_cuda_and_without_any_timeout_for_an_h
     assert found.target.timeout_seconds == 3600
 
 
+RENDER = {"awslogs_group": "/render"}
+
+
 def logging(driver="awslogs", mode="blocking", **options):
     options = {"mode": mode} | {name.replace("_", "-"): value for name, value in options.items()}
     return definition(container={"logConfiguration": {"logDriver": driver, "options": options}})
@@ -181,27 +184,15 @@ def logging(driver="awslogs", mode="blocking", **options):
 @pytest.mark.parametrize(
     ("options", "log", "problem"),
     [
+        ({"driver": "splunk"}, None, "its definition uses the log driver splunk: choose one that"),
+        ({"awslogs_region": "us-west-2"}, None, "its definition logs to us-west-2: choose one"),
         (
-            {"driver": "splunk"},
-            None,
-            "its definition uses the log driver splunk: choose one that uses",
-        ),
-        (
-            {"awslogs_region": "us-west-2"},
-            None,
-            f"its definition logs to us-west-2: choose one that logs to {REGION}",
-        ),
-        (
-            {"awslogs_group": "/render"},
+            RENDER,
             "AccessDeniedException",
             "Airflow is not allowed to read its log group /render (AccessDeniedException): add it "
             "to Terraform's log_group_names",
         ),
-        (
-            {"awslogs_group": "/render"},
-            "ResourceNotFoundException",
-            "its log group /render does not exist: create it",
-        ),
+        (RENDER, "ResourceNotFoundException", "its log group /render does not exist: create it"),
     ],
 )
 def test_what_takes_a_log_that_nobody_can_read_is_refused(clients, options, log, problem):
@@ -222,9 +213,9 @@ def test_what_takes_a_log_that_nobody_can_read_is_refused(clients, options, log,
 @pytest.mark.parametrize(
     ("options", "log"),
     [
-        ({"awslogs_group": "/render"}, {"logGroupName": "/render", "limit": 1}),
+        (RENDER, {"logGroupName": "/render", "limit": 1}),
         ({}, "ResourceNotFoundException"),
-        ({"awslogs_group": "/render", "awslogs_create_group": "true"}, "ResourceNotFoundException"),
+        (RENDER | {"awslogs_create_group": "true"}, "ResourceNotFoundException"),
     ],
 )
 def test_a_log_group_that_is_there_or_will_be_made_is_in_order(clients, options, log):
@@ -280,6 +271,9 @@ def test_retry_rules_that_will_not_count_are_told(clients, strategy, told):
 
 
 EKS = {"eksClusterArn": "a", "kubernetesNamespace": "b"}
+FAIR = queue(schedulingPolicyArn=f"{ARN}:scheduling-policy/fair")
+INACTIVE = definition(status="INACTIVE")
+SHORT = definition(timeout={"attemptDurationSeconds": 30})
 
 
 def broken(**changes):
@@ -290,48 +284,21 @@ def broken(**changes):
     ("given", "message"),
     [
         ({"queues": [queue(state="DISABLED")]}, "queue images is DISABLED and VALID (no rea"),
-        (
-            {"queues": [queue(status="INVALID", statusReason="role is gone")]},
-            "queue images is ENABLED and INVALID (role is gone): fix it, or use another queue",
-        ),
-        (
-            {"queues": [queue(schedulingPolicyArn=f"{ARN}:scheduling-policy/fair")]},
-            "queue images uses the scheduling policy fair, which needs a share identifier",
-        ),
-        (
-            {"environments": broken(state="DISABLED")},
-            "no compute environment that is ENABLED and VALID",
-        ),
+        ({"queues": [queue(status="INVALID", statusReason="gone")]}, "ENABLED and INVALID (gone)"),
+        ({"queues": [FAIR]}, "queue images uses the scheduling policy fair, which needs a share"),
+        ({"environments": broken(state="DISABLED")}, "no compute environment that is ENABLED and"),
         ({"environments": broken(type="UNMANAGED")}, "cheap of queue images is UNMANAGED: Ba"),
         ({"environments": broken(resources={"type": "FARGATE"})}, "of queue images uses FARGATE"),
         ({"environments": broken(eksConfiguration=EKS)}, "of queue images uses EKS: Batchmark"),
         ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: specify"),
-        (
-            {"definitions": [definition(status="INACTIVE")], "job_definition": "resize:7"},
-            "job definition resize:7 is INACTIVE: use an ACTIVE revision, or omit the revision",
-        ),
+        ({"definitions": [INACTIVE], "job_definition": "resize:7"}, "is INACTIVE: use an ACTIVE"),
         ({"definitions": [definition(type="multinode")]}, "resize:7 is of type multinode: use one"),
-        (
-            {"definitions": [SEVERAL]},
-            "resize:7 has ecsProperties: use one with containerProperties",
-        ),
-        (
-            {"definitions": [definition(platformCapabilities=["FARGATE"])]},
-            (
-                "job definition resize:7 is for Fargate, whose hosts are not visible: use one for "
-                "EC2"
-            ),
-        ),
-        (
-            {"definitions": [definition(timeout={"attemptDurationSeconds": 30})]},
-            "its definition's timeout is 30 s, below Batch's minimum of 60 s: set the side's ",
-        ),
+        ({"definitions": [SEVERAL]}, "resize:7 has ecsProperties: use one with containerProp"),
+        ({"definitions": [definition(platformCapabilities=["FARGATE"])]}, "7 is for Fargate"),
+        ({"definitions": [SHORT]}, "its definition's timeout is 30 s, below Batch's minimum of 60"),
         ({"gpus": 1}, "1 GPU, but none of the queue's instance types (c5) has more than 0: lower"),
         ({"vcpus": 17}, "17 vCPUs, but none of the queue's instance types (c5) has more than 16"),
-        (
-            {"types": [*C5[1:], FLAT], "vcpus": 16, "memory_mib": 8192},
-            "its job requests 16 vCPUs, 8192 MiB, 0 GPUs, but no instance of c5 has",
-        ),
+        ({"types": [*C5[1:], FLAT], "vcpus": 16, "memory_mib": 8192}, "8192 MiB, 0 GPUs, but no "),
         ({"memory_mib": 32768}, "has all of that in addition to ECS's share"),
     ],
 )

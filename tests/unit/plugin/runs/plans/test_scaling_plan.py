@@ -18,6 +18,7 @@ from tests.builders.runs import PRICES
 from tests.builders.scaling import on_cpus, planned, stack, wanted
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+ONE_GPU = stack(instance_type="g5.xlarge", gpus=1)
 P4D = PRICES.model_copy(update={"on_demand": {"p4d.24xlarge": 32.7726}})
 
 
@@ -181,10 +182,7 @@ def test_another_installations_stack_is_refused(changes, message):
     [
         ({"node_counts": [1, 21]}, "21, but the stack is limited to 20 nodes: use fewer"),
         ({"devices": 9}, "devices is 9, but p4d.24xlarge has 8 GPUs: use at most 8"),
-        (
-            {"nodes": stack(instance_type="g5.xlarge", gpus=1), "devices": 2},
-            r"devices is 2, but g5\.xlarge has 1 GPU: use at most 1, ",
-        ),
+        ({"nodes": ONE_GPU, "devices": 2}, r"devices is 2, but g5\.xlarge has 1 GPU: use at most"),
         ({"nodes": on_cpus(), "devices": 9}, r"devices is 9, but c5\.2xlarge has 8 vCPUs"),
         ({"batch": 2, "image": 32, "node_counts": [1, 2]}, "includes 1, which leaves nothing"),
         ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),
