@@ -3,11 +3,10 @@
 import csv
 import math
 
-import pyarrow as pa
 import pytest
 
 from batchmark.core.names import slug
-from batchmark.history.columns import ALL_COLUMNS, SCHEMA
+from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher
 from batchmark.history.exports import csv as table_csv
 from batchmark.history.exports.runs import COLUMNS
@@ -15,7 +14,7 @@ from batchmark.history.overview import overview
 from batchmark.history.rows import history_rows
 from batchmark.history.series import series_histories
 from batchmark_job.result.document import MeasurementStatus
-from tests.builders.history import NOON, SIZES, finished, run_of, two_targets
+from tests.builders.history import NOON, SIZES, finished, run_of, table, two_targets
 from tests.builders.imported_files import PYTEST, imported
 from tests.builders.own_jobs import CPU, GPU, SMALL, SUITE, THROUGHPUT
 from tests.builders.runs import PRICES, build_job, build_row, build_rows, build_run, noisy
@@ -143,11 +142,6 @@ def test_an_imported_commit_is_exported_to_asv_as_a_commit(bucket):
     (results,) = [content for content in files.values() if "commit_hash" in content]
     assert results["commit_hash"] == "0f3c1a5e9d2b4c6f8a7e1d0c9b8a7f6e5d4c3b2a"
     assert results["env_name"] == "py3.11.9"
-
-
-def table(rows):
-    schema = SCHEMA.append(pa.field("suite", pa.string()))
-    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def test_metrics_have_no_speedup_stand_in_the_overview_in_their_unit_and_not_in_asvs_format():

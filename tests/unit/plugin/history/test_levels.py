@@ -1,16 +1,14 @@
 """What a newest run is held against: the same in `history show`, the trends and the overview."""
 
-import pyarrow as pa
 import pytest
 
 from batchmark.changes.metric import Metric
 from batchmark.changes.standing import standings
 from batchmark.core import formatting
-from batchmark.history.columns import SCHEMA
 from batchmark.history.overview import overview
 from batchmark.history.series import series_histories
 from batchmark.report.site.trends import median_speedups, trends
-from tests.builders.history import CPU, GPU, measured
+from tests.builders.history import CPU, GPU, measured, table
 
 ON_CPU = 0.2
 SAME, ODD, OPEN = "within the noise", "beyond the noise", "not known yet"
@@ -29,11 +27,6 @@ SHAPES = {
     "two changes": ([*UP, (12, 0.017)], 0.01704, 0.017, SAME, (32, 0.013)),
     "a change that went back": ([*UP, (12, 0.010)], 0.01004, 0.010, SAME, (32, 0.013)),
 }
-
-
-def table(rows):
-    schema = SCHEMA.append(pa.field("suite", pa.string()))
-    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def shaped(levels, newest):

@@ -69,7 +69,7 @@ def written(run):
     return pa.Table.from_pylist(history_rows(run, PRICES), schema=SCHEMA)
 
 
-def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
+def test_a_run_has_one_file_per_suite_and_month_and_a_retry_writes_the_same_bytes(bucket):
     run = two_targets()
     bucket.append(run)
     first = bucket.objects("history/")
@@ -77,9 +77,6 @@ def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
     bucket.append(readable_run(store, store.prefix + COLLECTED))
     assert bucket.objects("history/") == first
     assert bucket.called("DeleteObject") == []
-
-
-def test_a_run_has_one_file_per_suite_and_month(bucket):
     assert bucket.append(two_targets()) == (NOVEMBER,)
     later = job("g5.xlarge", at=MONTHS_END + timedelta(hours=1))
     keys = bucket.append(run_of(job(at=MONTHS_END), later, job(suite="smoke")))

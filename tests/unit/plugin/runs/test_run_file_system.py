@@ -109,9 +109,7 @@ def test_it_is_made_by_the_stacks_settings_and_tagged_as_jobs_are(account):
     )
     assert link["BatchImportMetaDataOnCreate"]
     assert link["Tags"] == made["Tags"]
-
-
-def test_a_persistent_one_has_its_throughput_and_key(account):
+    account = Account()  # for one that is persistent, with its throughput and key
     changes = {"deployment_type": "PERSISTENT_2", "throughput": 250, "kms_key_arn": KEY}
     finish(account.of(settings=SETTINGS.model_copy(update=changes)).stand_up)
     made, _ = account.fsx.requests

@@ -73,16 +73,13 @@ def test_a_command_began_at_a_time_that_a_document_can_hold(milliseconds, began_
     assert read_lines([line]).facts.began_at == began_at
 
 
-def test_what_an_image_or_a_log_lacks_is_not_known():
+def test_what_an_image_or_a_log_lacks_is_not_known_nor_said_by_the_command_itself():
     found = facts_of("begin 1", "end 3")
     assert found.began_at is not None
     assert (found.exit_code, found.command_seconds, found.cpu_model) == (3, None, None)
     found = read_lines(marked(metric(), *facts(*END, "check 7"))).facts
     assert (found.began, found.exit_code, found.check_exit_code) == (False, 0, 7)
     assert (found.is_over, found.command_seconds) == (True, None)
-
-
-def test_the_command_itself_says_neither_what_it_runs_on_nor_how_it_ended():
     said = ("cpu Fast", "threads 999", GPU, "end 0 5001", "check 0", "begin 1 1")
     found = facts_of("end 0 1", "check 0", *BEGIN, *said, "end 3 5080", "check 7")
     assert found.gpus == []
