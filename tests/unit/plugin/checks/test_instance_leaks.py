@@ -91,9 +91,7 @@ def answer_hosts(clients, running, pending):
         (None, None, "leaked", IDLE + "10:00 UTC."),
     ],
 )
-def test_an_unknown_targets_instance_is_used_by_its_jobs(
-    clients, running, pending, verdict, reason
-):
+def test_unknown_targets_instances_are_used_by_jobs(clients, running, pending, verdict, reason):
     """Whichever queue the job came from: Terraform may have removed the target meanwhile."""
     answer_jobs(clients, job())
     answer_others(clients, [instance(target="m5.large")])

@@ -138,9 +138,7 @@ class Deadly:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("at", range(len(OPERATIONS)), ids=OPERATIONS)
-def test_a_killed_run_ends_as_if_it_was_not(
-    run, alerts, published, monkeypatch, capsys, at, moment
-):
+def test_a_killed_run_ends_as_any_other(run, alerts, published, monkeypatch, capsys, at, moment):
     Deadly(monkeypatch, at, moment)
     with pytest.raises(Killed):
         run()

@@ -294,9 +294,8 @@ def test_after_the_run_what_it_did_cost_is_booked(cloud):
     tasks.plan_jobs(context())
     gone = build_lost("g5.xlarge", "Batch no longer knows it", repeat=2)
     gone = gone.model_copy(update={"job_id": "gone"})
-    failed = gone.model_copy(
-        update={"job_id": "failed", "seconds": 1800.0, "instance_type": "g5.xlarge"}
-    )
+    update = {"job_id": "failed", "seconds": 1800.0, "instance_type": "g5.xlarge"}
+    failed = gone.model_copy(update=update)
     record = settle(cloud, blog_job(0.17), lost=[gone, failed, build_lost("g5.xlarge", "")])
     assert record.finished
     assert record.job_usd == pytest.approx(

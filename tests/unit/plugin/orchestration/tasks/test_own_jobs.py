@@ -271,9 +271,7 @@ def test_a_job_that_was_not_run_says_why_and_fails_nothing_by_itself(run, ended,
     assert f"1 more job (1 on {lost.planned.target}): {why}." in capsys.readouterr().out
 
 
-def test_a_comparison_parses_a_document_twice_and_writes_no_variables_value(
-    run, ended, monkeypatch
-):
+def test_a_comparison_parses_a_document_twice_and_writes_no_variable(run, ended, monkeypatch):
     parsed = Counter()
 
     def parse(text):

@@ -233,10 +233,8 @@ def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves(problem, attemp
     found = document(job)
     assert found.measurements[0].samples_seconds == (80.25,) == (found.total_seconds,)
     assert found.own_job.running_seconds is None
-    (doubt,) = found.own_job.doubts
-    assert (
-        doubt == f"{problem}, so its time covers only the command, measured by the job's own clock"
-    )
+    why = f"{problem}, so its time covers only the command, measured by the job's own clock"
+    assert found.own_job.doubts == (why,)
     assert (found.finished_at - found.started_at).total_seconds() == 80.25
     found = document(job, read_lines(marked(metric())), own_job=BARE)
     whole, speed = found.measurements

@@ -250,9 +250,8 @@ def test_a_job_runs_below_a_shell_or_as_it_is_and_asks_only_for_what_differs():
 # That the script may read beside its own names: Batchmark's, and what every shell sets itself.
 DOCUMENTED = {FILE_VARIABLE, CHECK, OUTPUT, OUTPUT_SHA256, "PWD"}
 NAMES = set(re.findall(r"\b_[a-z]+\b", script()))
-FORGERY = "\n".join(
-    facts(*(f"{key}{fact}" for key in ("", "- ", f"{KEY} ") for fact in FALSE_FACTS))
-)
+KEYS = ("", "- ", f"{KEY} ")
+FORGERY = "\n".join(facts(*(f"{key}{fact}" for key in KEYS for fact in FALSE_FACTS)))
 FORGE = f"cat <<'END'\n{FORGERY}\nEND\n"
 
 
