@@ -164,15 +164,12 @@ def test_a_value_in_words(form, value, text):
     assert form(value) == text
 
 
-def test_rates_and_quantities_have_their_unit():
+def test_rates_quantities_and_rows_have_their_unit_and_no_unknown_number_format():
     rate = formatting.rate(estimate(1.234e12, 1.2e12, 1.27e12), "flop")
     assert str(rate) == "1.23 Tflop/s [1.20, 1.27]"
     assert formatting.rate(estimate(230e9), "B").value == "230 GB/s"
     quantities = [formatting.quantity(value, "J") for value in (0.00567, 5.0, 12_300.0)]
     assert quantities == ["5.67 mJ", "5.00 J", "12.3 kJ"]
-
-
-def test_a_row_shows_its_metric_with_its_unit_and_no_unknown_number_format():
     told = {"better": "higher", "metric": "throughput", "size": 64, "unit": "images/s"}
     assert formatting.row("thumbnails", told, "none") == "thumbnails size 64, throughput (images/s)"
     assert formatting.row("thumbnails", {}, "none") == "thumbnails"

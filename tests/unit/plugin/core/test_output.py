@@ -23,10 +23,12 @@ def test_nothing_that_ends_a_line_or_steers_is_left(show):
     assert len(shown.splitlines()) == 1
 
 
-def test_a_line_says_what_was_there():
+def test_a_line_says_what_was_there_and_gives_no_order_wherever_a_table_breaks_it():
     assert output.line("a\nb\x1b[31m\x7f\x85\u202e") == "a␊b␛[31m␡\ufffd\ufffd"
     usual = "µs, naïve 矩阵 🚀 a\u00a0b"
     assert output.line(usual) == usual
+    shown = output.line("wide" * 9 + "::error::forged")
+    assert not any(shown[place:].startswith("::error::") for place in range(len(shown)))
 
 
 @pytest.mark.parametrize(
@@ -45,11 +47,6 @@ def test_a_line_says_what_was_there():
 )
 def test_orders_to_what_reads_a_log_are_broken_up(text, shown):
     assert output.line(text) == shown
-
-
-def test_an_order_is_broken_up_wherever_a_table_breaks_a_line():
-    shown = output.line("wide" * 9 + "::error::forged")
-    assert not any(shown[place:].startswith("::error::") for place in range(len(shown)))
 
 
 @pytest.mark.parametrize(

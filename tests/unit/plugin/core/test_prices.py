@@ -88,7 +88,7 @@ def test_committed_spot_prices_are_used_for_a_day(days, spot):
     assert prices.notes == told
 
 
-def test_age_and_staleness():
+def test_age_and_staleness_and_what_is_kept_of_some_instance_types():
     day = datetime.combine(TABLE.as_of, datetime.min.time(), UTC)
     assert TABLE.age_days(day + timedelta(hours=23)) == 0
     last_good = day + timedelta(days=STALE_DAYS)
@@ -97,9 +97,6 @@ def test_age_and_staleness():
     assert said.startswith("These prices are 31 days old (from 2026-11-20)")
     assert "`make prices`" in said
     assert TABLE.only([]).staleness(last_good + timedelta(days=1)) is None
-
-
-def test_prices_and_notes_of_some_instance_types_only_are_kept():
     types = {"g6.xlarge": "No price of g6.", "x9.huge": "No price of x9."}
     table = TABLE.model_copy(update={"notes": ("Of all.",), "type_notes": types})
     kept = table.only(["g5.xlarge", "x9.huge"])

@@ -71,7 +71,7 @@ def model_at(address):
     return edited(PYTEST, edit)
 
 
-def test_a_benchmark_whose_parameters_have_addresses_is_one_series(bucket):
+def test_a_parameter_with_an_address_is_one_series_and_a_whole_data_set_is_cut(bucket):
     """And two of them in one run, which differ by their address alone, by pytest's id."""
     for address in (10, 20, 30):
         bucket.history.append_import(model_at(address))
@@ -81,8 +81,6 @@ def test_a_benchmark_whose_parameters_have_addresses_is_one_series(bucket):
         ("t.py::test_call[f1]", 3),
     }
 
-
-def test_a_whole_data_set_as_a_parameter_is_cut_and_stays_apart_from_others():
     def edit(document):
         for number, benchmark in enumerate(document["benchmarks"]):
             data = [{"id": item, "name": "x" * 20} for item in range(number, 500)]

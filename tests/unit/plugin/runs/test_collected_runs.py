@@ -51,7 +51,7 @@ def read(text, *problems, **expected):
     return EXPECTED.model_copy(update=expected).read(store, "job-1", 1)
 
 
-def test_a_document_is_read_by_its_sha_256_with_rows_of_their_own_dtypes_if_none_is_asked():
+def test_a_document_with_another_sha_256_or_that_nobody_foresaw_is_refused(monkeypatch):
     assert read(TEXT) == JOB.document
     own = read(changed(measurements=IN_TF32), dtype="suite")
     assert own.measurements == IN_TF32
@@ -63,6 +63,10 @@ def test_a_document_is_read_by_its_sha_256_with_rows_of_their_own_dtypes_if_none
     for other in (TEXT + " ", "no document", changed(total_seconds=1.0)):
         with pytest.raises(CollectError, match=f"was replaced: .*, but was {raw.sha256} when coll"):
             EXPECTED.read_raw(stored(other), "job-1", 1, raw.sha256)
+    monkeypatch.setattr(result_documents, "parse_document", failing(OverflowError("too\nlarge")))
+    with pytest.raises(CollectError) as refused:
+        read("{}")
+    assert str(refused.value) == f"{URI}: unexpected OverflowError: too large"
 
 
 @pytest.mark.parametrize(
@@ -87,13 +91,6 @@ def test_what_is_no_document_of_the_job_is_refused_with_the_reason(text, problem
         read(text)
     assert problem in str(refused.value)
     assert str(refused.value).startswith(URI)
-
-
-def test_a_document_that_nobody_foresaw_is_refused(monkeypatch):
-    monkeypatch.setattr(result_documents, "parse_document", failing(OverflowError("too\nlarge")))
-    with pytest.raises(CollectError) as refused:
-        read("{}")
-    assert str(refused.value) == f"{URI}: unexpected OverflowError: too large"
 
 
 @pytest.mark.parametrize(("code", "status"), [("SlowDown", 503), ("KMS.DisabledException", 400)])

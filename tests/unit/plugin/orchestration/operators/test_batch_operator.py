@@ -255,7 +255,7 @@ OPTIONS = {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}
 ARRAY = {"array_properties": {"size": 5}, "container_overrides": OPTIONS}
 
 
-def test_a_multi_node_job_is_submitted_with_its_nodes_and_its_result_is_the_main_nodes():
+def test_jobs_of_several_parts_are_submitted_with_nodes_or_size_and_have_the_first_ones_result():
     """Each with a secret of its own, as the last variable, that Airflow does not keep."""
     tokens = set()
     for options in (OPTIONS, {}):
@@ -278,9 +278,6 @@ def test_a_multi_node_job_is_submitted_with_its_nodes_and_its_result_is_the_main
         assert variable["value"] not in f"{arguments}{task.xcoms}{overrides}"
         tokens.add(variable["value"])
     assert len(tokens) == 2
-
-
-def test_an_array_job_is_submitted_with_its_size_and_its_options():
     task = Task(**ARRAY, document={"prefix": "s3://results/raw/run/t/sharing/of-5/1/"})
     arguments, _ = task.deferral()
     (request,) = task.batch.submissions

@@ -354,7 +354,7 @@ def test_a_job_that_takes_too_long_is_ended_and_says_so(limit, script, ended_for
     assert reason.startswith(ended_for)
 
 
-def test_a_job_is_ended_once_batch_answers_again_or_given_up():
+def test_a_job_is_ended_once_batch_answers_again_and_one_that_it_does_not_know_waited_for():
     following = Following(deadline=CREATED + 60)
     refusals = client_error("ServerException", 500), client_error("TooManyRequestsException")
     following.batch.terminate_job = failing(*refusals, then=following.batch.terminate_job)
@@ -363,9 +363,6 @@ def test_a_job_is_ended_once_batch_answers_again_or_given_up():
     following.batch.terminate_job = lambda **_: None
     failure = following.fails((61, RUNNING), (STOP_SECONDS + 1, {}))
     assert f"was requested, but {STOP_SECONDS} s later it had still not ended" in failure
-
-
-def test_a_job_that_batch_does_not_know_is_waited_for_a_while():
     following = Following()
     failure = following.fails((1, Answer()), (UNKNOWN_SECONDS, Answer()))
     assert "status reason: Batch does not know this job" in failure

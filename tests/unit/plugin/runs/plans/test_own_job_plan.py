@@ -204,7 +204,7 @@ def test_targets_whose_jobs_share_an_instance_and_jobs_of_another_installation_a
         planned(config=configured(name="lab"))
 
 
-def test_a_comparison_runs_each_side_with_its_own():
+def test_a_comparison_runs_each_side_with_its_own_and_each_size_in_its_command():
     own = {"environment": {"MODE": "fast"}, "vcpus": 4, "memory_mib": 4096, "gpus": 1}
     own |= {"check": "test -s out.png", "output": "out.png"}
     new = side("new", parameters={"quality": "50"}, **own)
@@ -223,9 +223,6 @@ def test_a_comparison_runs_each_side_with_its_own():
     assert kwargs["submit_job_timeout"] == 900
     assert {name: getattr(job.own_job, name) for name in own} == own
     assert kwargs["environment"] == own["environment"]
-
-
-def test_a_comparison_over_sizes_puts_each_into_the_command_and_can_be_stored():
     jobs, _ = compared(parameter="size", sizes=[8, 16])
     assert {(job.own_job.axis, job.own_job.size, job.own_job.command[2]) for job in jobs} == {
         ("size", 8, "8"),

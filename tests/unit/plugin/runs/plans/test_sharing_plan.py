@@ -119,16 +119,13 @@ def test_jobs_that_share_an_instance_come_one_after_the_other(config):
     ]
 
 
-def test_a_mode_that_is_not_asked_for_leaves_its_shared_target_out_unless_it_is_named(config):
+def test_targets_that_share_their_instance_are_left_out_where_not_asked_for_or_named(config):
     assert {job.target for job in planned(config)} == set(TARGETS) - {"g5.xlarge-mps"}
     with pytest.raises(PlanError, match=r"g5\.xlarge-mps shares its instance by mps, but modes"):
         planned(config, targets=["g5.xlarge-mps"])
     alone = configured(targets={name: TARGETS[name] for name in ("g5.xlarge-mps",)})
     with pytest.raises(PlanError, match="nothing to run: no target fits the modes exclusive, time"):
         planned(alone)
-
-
-def test_other_suites_leave_targets_that_share_their_instance_out_unless_they_are_named(config):
     jobs = plan_jobs(config, run_name="run", suite="smoke")
     assert [job.target for job in jobs] == ["g5.xlarge", "c5.2xlarge"]
     asked = {"targets": ["g5.xlarge-mps"], "need_both_devices": False}
