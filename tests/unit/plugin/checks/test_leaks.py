@@ -116,13 +116,10 @@ def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, tags, run_
     assert report.resources[0].reason == UNKNOWN.format(shown)
 
 
-def test_finished_jobs_and_another_installations_file_systems_are_not_shown(clients):
+def test_finished_jobs_are_not_shown_and_what_can_not_be_listed_is_reported(clients):
     theirs = file_system(installation="another")
     report, _ = seen(clients, jobs=[finished("SUCCEEDED", 50)], file_systems=[theirs])
     assert (report.resources, report.summary, report.alarm()) == ((), "nothing runs", "")
-
-
-def test_a_failure_to_list_jobs_is_an_error_and_others_are_reported(clients):
     answer_jobs(clients)
     clients.refuse("ec2", "describe_instances", "UnauthorizedOperation", "not you")
     clients.refuse("fsx", "describe_file_systems", "InternalServerError", "later")

@@ -89,7 +89,7 @@ def test_an_instance_type_has_a_quota_per_purchase_option(instance_type, on_dema
     assert [one and one.code for one in found] == [on_demand, spot]
 
 
-def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
+def test_what_has_no_documented_spot_or_capacity_block_quota_is_checked_on_demand_or_not():
     p6 = like("g5.xlarge", instance_type="p6-b200.48xlarge")
     unknown, judged = checked({"p6": p6}, 96.0, **{"p6-b200.48xlarge": 192})
     assert unknown.status == "not checked"
@@ -99,9 +99,6 @@ def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
         "Running On-Demand P instances (L-417A185B): 96 vCPUs. One instance of p6 needs 192 vCPUs. "
         f"{ONE_LEFT}"
     )
-
-
-def test_a_capacity_block_is_held_against_no_quota():
     block = like("g5.xlarge", capacity_block="cr-0123456789")
     checks = check_quotas(BatchEnvironment(CONFIG, {"g5": block}, StubbedClients(REGION)))
     told = {(check.status, check.seen) for check in checks}

@@ -56,7 +56,7 @@ def test_what_to_do(waits, gpus, remedy):
     assert f"Remedy: {remedy}" in said(waits, nodes=nodes)
 
 
-def test_an_event_tells_what_a_container_waits_for():
+def test_an_event_tells_what_is_waited_for_and_pods_that_were_never_made_are_missing():
     events = [
         {"involvedObject": {"name": "other"}, "message": "no"},
         {"involvedObject": {"name": "p"}, "message": "hostPath type check failed"},
@@ -64,9 +64,6 @@ def test_an_event_tells_what_a_container_waits_for():
     text = said(waiting_container("p", reason="ContainerCreating"), nodes=[node(4)], events=events)
     assert "ContainerCreating (hostPath type check failed)" in text
     assert "end the node, so that a new one has the folder /var/lib/batchmark/sharing" in text
-
-
-def test_pods_that_run_do_not_wait_and_those_that_were_never_made_are_missing():
     assert waiting([pod("a", "Running"), pod("b", "Succeeded")]) == []
     job = {"metadata": {"name": "j", "creationTimestamp": SINCE}, "spec": {"completions": 2}}
     assert missing(job, [pod("a"), pod("b")]) is None

@@ -47,9 +47,7 @@ def test_a_rebuild_prints_what_it_did_and_what_it_could_not_read(bucket, capsys)
     assert "is from another release (" in capsys.readouterr().err
 
 
-def test_show_takes_the_runs_of_a_version_and_marks_a_gpu_target_that_ran_on_the_cpu(
-    bucket, capsys
-):
+def test_show_takes_a_versions_runs_and_marks_a_gpu_target_that_ran_on_the_cpu(bucket, capsys):
     for day, branch in enumerate(("main", "work", "main")):
         version = GivenVersion(commit=f"{day}" * 40, branch=branch)
         bucket.append(two_targets(day, version=version))

@@ -34,13 +34,6 @@ def run_ids(*runs):
     return sorted(run.run_id for run in runs)
 
 
-def test_rows_are_those_of_the_history_and_a_suite_without_files_has_none(bucket, run):
-    history = HistoryView(bucket.history)
-    rows = history.rows("blog").drop_columns([SOURCE])
-    assert rows.equals(bucket.history.read(COLUMNS, suites=["blog"]))
-    assert (history.suites(), history.rows("smoke").num_rows) == (["blog"], 0)
-
-
 def test_no_file_is_read_twice_not_even_a_damaged_one_which_costs_itself_alone(bucket, run):
     bucket.put("history/suite=blog/month=2026-11/damaged.parquet", b"PAR1")
     history = HistoryView(bucket.history)
@@ -63,10 +56,14 @@ def test_after_a_restart_only_what_is_newer_than_the_snapshot_is_read(bucket):
     assert read(bucket) == (run_ids(*runs), [])
 
 
-def test_few_new_files_write_no_snapshot(bucket, run, monkeypatch):
+def test_rows_are_those_of_the_history_and_few_files_write_no_snapshot(bucket, run, monkeypatch):
     monkeypatch.setattr(view, "WORTH_A_SNAPSHOT", 2)
     read(bucket)
     assert list(bucket.objects(SNAPSHOTS)) == []
+    history = HistoryView(bucket.history)
+    rows = history.rows("blog").drop_columns([SOURCE])
+    assert rows.equals(bucket.history.read(COLUMNS, suites=["blog"]))
+    assert (history.suites(), history.rows("smoke").num_rows) == (["blog"], 0)
 
 
 def test_a_replaced_or_removed_file_leaves_no_old_row(bucket, run):

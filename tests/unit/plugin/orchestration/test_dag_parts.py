@@ -215,7 +215,7 @@ def test_a_jobs_log_is_linked_where_the_browser_finds_it(monkeypatch, endpoint, 
     assert job_log_url(SimpleNamespace(meta=meta), "job-1") == url
 
 
-def test_without_airflows_address_a_page_is_linked_in_the_bucket(store, address):
+def test_a_page_is_linked_in_the_bucket_or_where_airflow_has_its_run_and_result(store, address):
     assert store.object_url("runs/a b.json").startswith(store.bucket_url)
     context = {"ti": SimpleNamespace(dag_id="leak_guard"), "run_id": "run 1"}
     address(None)
@@ -224,19 +224,6 @@ def test_without_airflows_address_a_page_is_linked_in_the_bucket(store, address)
     assert page_url(context, store, "guard/1.html").endswith("/dag-runs/leak_guard/run%201")
     beside = page_url(context, store, "guard/1.html", is_runs=False)
     assert beside.endswith("/batchmark/files/guard/1.html")
-
-
-@pytest.fixture
-def address(monkeypatch):
-    """Sets Airflow's own address; None where it is not configured."""
-
-    def set_to(url):
-        monkeypatch.setattr(links.conf, "get", lambda *_, fallback: url or fallback)
-
-    return set_to
-
-
-def test_a_publishing_task_leads_to_its_runs_page_and_a_job_to_its_result(address):
     address("https://airflow.example/base/")
     key = SimpleNamespace(dag_id="gpu_cpu_benchmark", run_id="manual__2026-11-20T12:00:00+00:00")
     assert ReportLink().get_link(None, ti_key=key) == (
@@ -248,6 +235,16 @@ def test_a_publishing_task_leads_to_its_runs_page_and_a_job_to_its_result(addres
     operator = SimpleNamespace(job_result_url=url)
     assert JobResultLink().get_link(operator, ti_key=None) == url
     assert JobResultLink().get_link(SimpleNamespace(), ti_key=None) == ""
+
+
+@pytest.fixture
+def address(monkeypatch):
+    """Sets Airflow's own address; None where it is not configured."""
+
+    def set_to(url):
+        monkeypatch.setattr(links.conf, "get", lambda *_, fallback: url or fallback)
+
+    return set_to
 
 
 def test_the_plugin_shows_the_pages_in_airflow():

@@ -179,7 +179,7 @@ def test_what_was_collected_once_is_not_taken_with_another_content_however_often
     assert account.collected() == first
 
 
-def test_a_job_that_still_runs_is_ended_and_lost_or_says_why_not(caplog):
+def test_a_job_or_array_that_still_runs_is_ended_and_lost_or_says_why_not(caplog):
     double = described("RUNNABLE", jobId=OTHER_ID, jobQueue="on-demand-queue")
     account = Account(described("RUNNING"), double)
     (lost,) = account.collected().lost
@@ -193,6 +193,11 @@ def test_a_job_that_still_runs_is_ended_and_lost_or_says_why_not(caplog):
     assert "was waiting for it any more; it can't be terminated (An error" in lost.reason
     with pytest.raises(ClientError, match="TooManyRequests"):
         refusing("TooManyRequestsException", described("RUNNING")).collected()
+    parent, *children = array_of({"status": "RUNNING"}, {"status": "RUNNABLE"}, {})
+    account = Account(parent | {"status": "PENDING"}, *children)
+    (lost,) = account.collected().lost
+    assert account.terminated == [(JOB_ID, LEFT_OVER)]
+    assert "was still RUNNABLE" in lost.reason
 
 
 @pytest.mark.parametrize(
@@ -320,14 +325,6 @@ def test_a_failed_child_is_named_and_of_a_lost_array_the_time_of_its_instance_ke
     (lost,) = collected(*array_of(DIED, DIED, DIED)).lost
     assert (lost.job_id, lost.seconds) == (JOB_ID, LASTED)
     assert "3 of 3 children failed:\n0: no exit code" in lost.reason
-
-
-def test_an_array_left_running_is_ended_by_its_parent_alone():
-    parent, *children = array_of({"status": "RUNNING"}, {"status": "RUNNABLE"}, {})
-    account = Account(parent | {"status": "PENDING"}, *children)
-    (lost,) = account.collected().lost
-    assert account.terminated == [(JOB_ID, LEFT_OVER)]
-    assert "was still RUNNABLE" in lost.reason
 
 
 ON_2_NODES = PLAN.model_copy(update={"scaling": planned(node_counts=[2])[0].scaling})

@@ -196,7 +196,7 @@ def test_what_keeps_pods_from_starting(task, break_it, problem, remedy):
     assert remedy in failure
 
 
-def test_what_a_lost_worker_left_is_removed_first(task):
+def test_what_a_lost_worker_or_a_cancelled_task_left_is_removed(task, monkeypatch):
     cluster = applied()
     first = task(cluster, planned(20)[1])
     left = pods_operator.job_manifest(published(), RUN_ID, planned(20)[1], name="left-over")
@@ -204,9 +204,6 @@ def test_what_a_lost_worker_left_is_removed_first(task):
     cluster.tick()
     assert len(cluster.pods) == 20
     assert first.run().failure is None
-
-
-def test_a_cancelled_task_deletes_its_job(task, monkeypatch):
     cluster = applied(Containers(ticks=10**6))
     made = task(cluster, planned(20)[1])
 

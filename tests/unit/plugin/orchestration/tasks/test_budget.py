@@ -45,7 +45,7 @@ def refused(cloud, **params):
     return str(error.value)
 
 
-def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, capsys):
+def test_what_may_run_is_planned_with_its_version_and_booked_at_the_most_it_can_cost(cloud, capsys):
     jobs = tasks.plan_jobs(context(max_cost_usd=WORST))
     assert [job["job_queue"] for job in jobs] == ["arn:queue-cuda", "arn:queue-cpu"]
     plan = cloud.store(RUN_ID).plan()
@@ -58,6 +58,11 @@ def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, 
     assert "What this run can cost at most" in said
     assert re.search(r"(?m)^all +\$8\.08 *$", said)
     assert f"On-Demand prices in us-east-1 as of 2026-11-20. Source: {TABLE.source}" in said
+    version = GivenVersion(commit="3f2a91c", branch="main")
+    fields = {"commit": "3f2a91c", "branch": "main", "label": " "}
+    for given, planned in ((fields, version), ({"commit": "", "label": None}, None)):
+        tasks.plan_jobs(context(**given))
+        assert [job.version for job in cloud.store(RUN_ID).plan().jobs] == [planned] * 2
 
 
 def submitted(kwargs):
@@ -81,14 +86,6 @@ def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_co
             assert request["timeout"] == {"attemptDurationSeconds": counted.timeout_seconds}
             assert request["retryStrategy"]["attempts"] == counted.attempts
             assert request["retryStrategy"]["evaluateOnExit"][-1]["action"] == "EXIT"
-
-
-def test_the_version_that_a_form_gives_is_planned_for_each_job(cloud):
-    version = GivenVersion(commit="3f2a91c", branch="main")
-    fields = {"commit": "3f2a91c", "branch": "main", "label": " "}
-    for given, planned in ((fields, version), ({"commit": "", "label": None}, None)):
-        tasks.plan_jobs(context(**given))
-        assert [job.version for job in cloud.store(RUN_ID).plan().jobs] == [planned] * 2
 
 
 SHARING = {

@@ -100,7 +100,7 @@ def test_only_definitions_that_terraform_allows_are_run_in_any_revision(clients,
         assert discover(clients, [side()], arns)
 
 
-def test_all_compute_environments_of_its_queue_are_kept(clients):
+def test_all_environments_of_a_queue_are_kept_and_a_job_that_asks_for_a_gpu_runs_on_cuda(clients):
     kinds = {"cheap": "SPOT", "plain": "EC2", "cheap-2": "SPOT"}
     order = [
         {"order": number, "computeEnvironment": f"{ARN}:compute-environment/{name}"}
@@ -110,6 +110,14 @@ def test_all_compute_environments_of_its_queue_are_kept(clients):
     answer(clients, queues=[queue(computeEnvironmentOrder=order)], environments=environments)
     kept = only(clients).target.compute_environments
     assert (kept.names, kept.more) == (tuple(kinds), ("cheap-2",))
+    gpus = [environment("plain", resources={"instanceTypes": ["g4dn"]})]
+    requirements = [{"type": "GPU", "value": "1"}, {"type": "MEMORY", "value": "2048"}]
+    defined = definition(container={"resourceRequirements": requirements}, timeout={})
+    answer(clients, environments=gpus, definitions=[defined], types=GPUS)
+    found = only(clients)
+    assert (found.target.device, found.target.gpus) == ("cuda", 1)
+    assert found.types == ("g4dn.xlarge", "g4dn.12xlarge")
+    assert found.target.timeout_seconds == 3600
 
 
 @pytest.mark.parametrize(
@@ -160,17 +168,6 @@ def test_without_a_revision_it_is_the_newest_active_one_and_else_the_one_named(c
     revisions = {name: each.target.job_definition[-2:] for name, each in found.items()}
     assert revisions == {"a": "10", "b": ":2", "c": "10"}
     clients.assert_all_was_asked()  # and nothing twice
-
-
-def test_a_job_that_asks_for_a_gpu_runs_on_cuda_and_without_any_timeout_for_an_hour(clients):
-    gpus = [environment("plain", resources={"instanceTypes": ["g4dn"]})]
-    requirements = [{"type": "GPU", "value": "1"}, {"type": "MEMORY", "value": "2048"}]
-    defined = definition(container={"resourceRequirements": requirements}, timeout={})
-    answer(clients, environments=gpus, definitions=[defined], types=GPUS)
-    found = only(clients)
-    assert (found.target.device, found.target.gpus) == ("cuda", 1)
-    assert found.types == ("g4dn.xlarge", "g4dn.12xlarge")
-    assert found.target.timeout_seconds == 3600
 
 
 RENDER = {"awslogs_group": "/render"}

@@ -53,7 +53,7 @@ def test_a_shell_that_images_have_is_tried(name):
     subprocess.run([INSTALLED[name], *options, "-n", "-c", script()], check=True)
 
 
-def test_the_script_has_nothing_that_batch_replaces_and_must_fit_into_overrides():
+def test_the_script_reads_its_own_names_has_nothing_that_batch_replaces_and_must_fit():
     assert not [each for each in ("$(", "$$", "Ref::") if each in script()]
     assert len(script()) < 3100
     assert len(json.dumps(command(["x"]))) < 3400
@@ -64,6 +64,11 @@ def test_the_script_has_nothing_that_batch_replaces_and_must_fit_into_overrides(
     with pytest.raises(PlanError, match=r"thumbnails's command, .* ECS allows only 8,192: put"):
         container_of(check="x" * room)
     container_of(check="x" * (room - 100))
+    known = set(DOCUMENTED)
+    words = r"\$\{?([A-Za-z_]\w*)|\b(_[a-z]+)=|(?:read -r|unset)((?: _\w*)+)"
+    for read_name, set_name, set_names in re.findall(words, script()):
+        assert not read_name or read_name in known
+        known |= {set_name, *set_names.split()}
 
 
 @pytest.mark.parametrize(
@@ -292,14 +297,6 @@ def test_no_program_finds_the_key_in_arguments_or_variables(wrapped, programs, t
     assert "query-gpu" in noted
     assert len(done.key) == 36
     assert done.key not in noted
-
-
-def test_it_reads_what_it_set_or_unset_before_and_batchmarks_variables_alone():
-    known = set(DOCUMENTED)
-    words = r"\$\{?([A-Za-z_]\w*)|\b(_[a-z]+)=|(?:read -r|unset)((?: _\w*)+)"
-    for read_name, set_name, set_names in re.findall(words, script()):
-        assert not read_name or read_name in known
-        known |= {set_name, *set_names.split()}
 
 
 @pytest.mark.parametrize("installed", [True, False])

@@ -27,7 +27,7 @@ def worst(nodes, prices=P4D, file_system=None, **changes):
     return worst_case(config, planned(nodes, **changes), prices, NOW, file_system)
 
 
-def test_each_number_of_nodes_is_a_job_of_as_many_devices_the_fewest_first():
+def test_each_number_of_nodes_is_a_job_the_fewest_first_and_alone_reads_files_cold():
     nodes = stack()
     jobs = planned(nodes, node_counts=[4, 1, 2, 4])
     assert [job.nodes for job in jobs] == [1, 2, 4]
@@ -42,6 +42,10 @@ def test_each_number_of_nodes_is_a_job_of_as_many_devices_the_fewest_first():
     assert {(job.device, job.scaling.devices, job.dtype) for job in jobs} == {("cpu", 1, "float32")}
     (job,) = planned(on_cpus(), node_counts=[2], devices=4)
     assert job.scaling.devices == 4
+    jobs = planned(node_counts=[1, 2], repeats=2, study=[{"learning_rate": 0.2}])
+    assert [job.scaling.passes for job in jobs] == [("cold", "warm"), *5 * [("warm",)]]
+    assert needs_files(jobs)
+    assert not needs_files(planned(data=["synthetic"]))
 
 
 def test_strong_scaling_keeps_the_images_of_all_devices_and_names_numbers_without_an_equal_share():
@@ -72,13 +76,6 @@ def test_the_learning_rate_grows_with_a_steps_images_and_a_variant_is_a_job_of_i
     assert first.result_prefix.endswith("/scaling/on-4/variant-1/1/")
     assert (first.scaling.batches, first.scaling.all_reduce_mib) == ((32,), ())
     assert len({job.result_prefix for job in planned(study=study, repeats=2)}) == 10
-
-
-def test_files_are_read_if_they_are_asked_for_and_by_the_first_job_while_nobody_has_read_them():
-    jobs = planned(node_counts=[1, 2], repeats=2, study=[{"learning_rate": 0.2}])
-    assert [job.scaling.passes for job in jobs] == [("cold", "warm"), *5 * [("warm",)]]
-    assert needs_files(jobs)
-    assert not needs_files(planned(data=["synthetic"]))
 
 
 def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
