@@ -3,9 +3,12 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
+
 from batchmark.aws.result_bucket import COLLECTED, PRICES, RunStore
 from batchmark.core.names import slug
 from batchmark.history import __main__ as command_line
+from batchmark.history.columns import SCHEMA
 from batchmark.history.store import HistoryStore
 from tests.builders.runs import PRICES as TABLE
 from tests.builders.runs import build_full_job, build_rows, build_run, put_documents
@@ -42,6 +45,12 @@ SIZES = {("matmul", "size", 1000): 0.001, ("matmul", "size", 5000): 0.02}
 def run_history(*arguments, bucket=BUCKET):
     """Run `batchmark history` on a bucket; its exit code."""
     return command_line.main([*map(str, arguments), "--bucket", bucket, "--region", REGION])
+
+
+def table(rows):
+    """The history's rows as they are read."""
+    schema = SCHEMA.append(pa.field("suite", pa.string()))
+    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def finished(job, at):

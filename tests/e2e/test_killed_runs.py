@@ -21,7 +21,7 @@ from tests.e2e.regression_runs import CONF, SLOWER, TARGETS, changes_of, put_ear
 from tests.e2e.stacks import store_of, wait_for_end
 from tests.inbox import Inbox
 
-# Eight to twelve minutes; the unit tests' test_repeated_runs.py repeats the tasks alone.
+# Eight to twelve minutes; the unit tests' test_regressions.py repeats the tasks alone.
 pytestmark = [pytest.mark.thirty_runs, pytest.mark.timeout(1500)]
 
 KILLING_SECONDS = 900

@@ -1,4 +1,4 @@
-"""Batch's jobs: found by name, submitted once, ended."""
+"""Batch's jobs, also those of several nodes: found by name, submitted once, ended, told."""
 
 import pytest
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError, ReadTimeoutError
@@ -16,6 +16,9 @@ from batchmark.aws.batch_jobs import (
     was_withdrawn,
     with_installation_tag,
 )
+from batchmark.aws.batch_targets import environment_names, requirements_of
+from batchmark.aws.job_description import failure_message, log_location
+from batchmark.aws.job_parts import first_child, most_informative_child
 from batchmark.core.names import LONGEST_NAME, full_name, generation_of, is_of_task, names_of_task
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, SPOT_QUEUE, FakeBatch, client_error
 
@@ -29,7 +32,7 @@ def batch():
     return FakeBatch()
 
 
-def test_a_name_holds_the_run_and_what_batch_allows():
+def test_a_name_holds_run_and_generation_and_what_batch_allows():
     name = full_name("batchmark-g5.xlarge/blog 1", RUN_ID, 2)
     assert name.startswith("batchmark-g5-xlarge-blog-1-")
     assert name.endswith("-g2")
@@ -39,9 +42,6 @@ def test_a_name_holds_the_run_and_what_batch_allows():
     one, other = (full_name("x" * 200 + end, RUN_ID, 10**8) for end in "ab")
     assert one != other
     assert len(one) <= LONGEST_NAME
-
-
-def test_a_tasks_job_has_a_generation_at_the_end_of_its_name():
     prefix = names_of_task("job-g7", RUN_ID)
     endings = ("0", "12", "", "01", "0-debug", "0-g1")
     assert [end for end in endings if is_of_task(f"{prefix}{end}", prefix)] == ["0", "12"]
@@ -49,7 +49,13 @@ def test_a_tasks_job_has_a_generation_at_the_end_of_its_name():
     assert generation_of("submitted by hand") == -1
 
 
-def test_jobs_without_an_installations_tag_are_not_its_own(batch):
+def test_listed_jobs_are_newest_first_of_all_queues_and_of_an_installation_by_their_tag(batch):
+    old = batch.add("smoke-1-g0", "FAILED")
+    batch.add("smoke-10-g0", "RUNNING")
+    batch.add("SMOKE-1-g0", "RUNNING")
+    new = batch.add("smoke-1-g1", "RUNNING", ON_DEMAND_QUEUE)
+    found = list_jobs(batch, [SPOT_QUEUE, None, ON_DEMAND_QUEUE, SPOT_QUEUE], "smoke-1-g")
+    assert [job["jobId"] for job in found] == [new, old]
     own = [batch.add("any", "RUNNING") for _ in range(101)]
     others = [batch.add("any", "RUNNING", tags={"batchmark:installation": "lab"}) for _ in "ab"]
     listed = [*list_jobs(batch, [SPOT_QUEUE], "any"), {"jobId": "unknown"}]
@@ -59,19 +65,8 @@ def test_jobs_without_an_installations_tag_are_not_its_own(batch):
     assert with_installation_tag(batch, [], "batchmark") == []
 
 
-def test_listed_jobs_are_of_both_queues_and_newest_first(batch):
-    old = batch.add("smoke-1-g0", "FAILED")
-    batch.add("smoke-10-g0", "RUNNING")
-    batch.add("SMOKE-1-g0", "RUNNING")
-    new = batch.add("smoke-1-g1", "RUNNING", ON_DEMAND_QUEUE)
-    found = list_jobs(batch, [SPOT_QUEUE, None, ON_DEMAND_QUEUE, SPOT_QUEUE], "smoke-1-g")
-    assert [job["jobId"] for job in found] == [new, old]
-
-
 @pytest.mark.parametrize("status", ["RUNNING", "STARTING"])
-def test_a_queue_is_at_work_while_it_starts_or_runs_a_job_or_a_child_of_a_pending_one(
-    batch, status
-):
+def test_a_queue_is_at_work_while_it_starts_or_runs_a_job_or_a_pending_ones_child(batch, status):
     waiting = batch.add_array("waits", ["RUNNABLE"] * 2)
     assert not is_queue_at_work(batch, [SPOT_QUEUE, ON_DEMAND_QUEUE])
     batch.add("works", status, ON_DEMAND_QUEUE)
@@ -81,12 +76,21 @@ def test_a_queue_is_at_work_while_it_starts_or_runs_a_job_or_a_child_of_a_pendin
     assert not is_queue_at_work(batch, [SPOT_QUEUE], but=waiting)
 
 
-def test_children_are_described_a_hundred_at_a_time(batch):
+def test_arrays_have_their_children_a_hundred_at_a_time_and_the_reason_of_one_not_placed(batch):
     arrays = [batch.add_array("any", ["RUNNING"] * 60) for _ in range(2)]
     plain = batch.add("any", "RUNNING")
     found = describe_jobs(batch, [*arrays, plain])
     assert [len(found[job_id].get("children", ())) for job_id in found] == [60, 60, 0]
     assert describe_jobs(batch, [f"{arrays[0]}:7"]).keys() == {f"{arrays[0]}:7"}
+    job_id = batch.add_array("any", ["RUNNING", "FAILED"])
+    whole = describe_jobs(batch, [job_id])[job_id]
+    assert whole["container"]["logStreamName"] == "stream-0"
+    del batch.jobs[f"{job_id}:1"]
+    assert describe_jobs(batch, [job_id])[job_id]["status"] == "PENDING"
+    job_id = batch.add_array("any", ["RUNNING", "RUNNABLE"])
+    reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too large"
+    batch.change_child(job_id, 1, statusReason=reason)
+    assert describe_jobs(batch, [job_id])[job_id]["statusReason"] == reason
 
 
 @pytest.mark.parametrize(
@@ -103,18 +107,6 @@ def test_children_are_described_a_hundred_at_a_time(batch):
 def test_an_array_job_is_as_far_as_the_child_that_is_furthest_behind(batch, statuses, status):
     job_id = batch.add_array("any", statuses)
     assert describe_jobs(batch, [job_id])[job_id]["status"] == status
-
-
-def test_an_array_shows_its_first_child_and_the_reason_of_one_that_can_not_be_placed(batch):
-    job_id = batch.add_array("any", ["RUNNING", "FAILED"])
-    whole = describe_jobs(batch, [job_id])[job_id]
-    assert whole["container"]["logStreamName"] == "stream-0"
-    del batch.jobs[f"{job_id}:1"]
-    assert describe_jobs(batch, [job_id])[job_id]["status"] == "PENDING"
-    job_id = batch.add_array("any", ["RUNNING", "RUNNABLE"])
-    reason = "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT - too large"
-    batch.change_child(job_id, 1, statusReason=reason)
-    assert describe_jobs(batch, [job_id])[job_id]["statusReason"] == reason
 
 
 def test_listed_arrays_that_have_ended_know_why_and_whether_they_were_withdrawn(batch):
@@ -179,3 +171,69 @@ def test_a_long_reason_is_cut_to_what_batch_takes(batch):
     job_id = batch.add("any", "RUNNING")
     terminate_job(batch, job_id, "x" * 5000)
     assert batch.terminated == [(job_id, "x" * REASON_CHARACTERS)]
+
+
+NODES = {"numNodes": 3, "mainNode": 0, "nodeRangeProperties": []}
+
+
+def added(status="RUNNING", **node):
+    batch = FakeBatch()
+    job = batch.add("any", status, nodeProperties=NODES)
+    own = {"jobId": f"{job}#0", "nodeDetails": {"nodeIndex": 0, "isMainNode": True}}
+    own["container"] = {"logStreamName": "main", "exitCode": 3}
+    batch.jobs[f"{job}#0"] = batch.jobs[job] | own | node
+    return batch, job
+
+
+def test_a_multi_node_job_is_described_with_its_main_node_whose_attempts_are_its_own():
+    batch, job = added(attempts=[{"startedAt": 1}], startedAt=1)
+    (found,) = describe_jobs(batch, [job]).values()
+    assert (found["jobId"], found["status"]) == (job, "RUNNING")
+    assert log_location(found).stream == "main"
+    assert found["startedAt"] == 1
+    assert len(found["attempts"]) == 1
+    assert first_child(found)["jobId"] == most_informative_child(found)["jobId"] == f"{job}#0"
+    assert describe_jobs(batch, [f"{job}#0"]).keys() == {f"{job}#0"}, "asked for itself"
+    del batch.jobs[f"{job}#0"]
+    alone = describe_jobs(batch, [job])[job]  # as before it has nodes
+    assert first_child(alone) is alone
+    assert log_location(alone) is None
+    batch, job = added()
+    batch.change(job, attempts=[{"startedAt": 1}], startedAt=1, stoppedAt=2)
+    found = describe_jobs(batch, [job])[job]
+    node = first_child(found)
+    assert (node["attempts"], node["stoppedAt"]) == ([{"startedAt": 1}], 2)
+
+
+def test_a_multi_node_jobs_failure_is_told_by_both():
+    batch, job = added("FAILED", statusReason="Essential container in task exited")
+    batch.change(job, statusReason="Host EC2 (instance i-1) terminated.")
+    text = failure_message(describe_jobs(batch, [job])[job], ["node 2 at 10.0.0.7 fell silent"])
+    assert "status reason: Host EC2 (instance i-1) terminated." in text
+    assert (
+        "Its main node: exit code 3 (the command's own error); status reason: Essential container"
+        in text
+    )
+    assert "node 2 at 10.0.0.7 fell silent" in text
+
+
+NEW = {"resourceRequirements": [{"type": "VCPU", "value": "2"}, {"type": "GPU", "value": "1"}]}
+
+
+@pytest.mark.parametrize(
+    ("container", "asked"),
+    [
+        (NEW, {"VCPU": 2.0, "GPU": 1.0}),
+        ({"vcpus": 4, "memory": 512}, {"VCPU": 4.0, "MEMORY": 512.0}),
+        (NEW | {"vcpus": 4, "memory": 512}, {"VCPU": 2.0, "MEMORY": 512.0, "GPU": 1.0}),
+        ({"vcpus": 0}, {}),
+    ],
+)
+def test_a_container_asks_in_fields_of_old_where_it_does_not_otherwise(container, asked):
+    assert requirements_of(container) == asked
+
+
+def test_a_queue_tries_its_environments_in_the_order_of_their_numbers():
+    order = [{"order": n, "computeEnvironment": f"number {n}"} for n in (10, 9)]
+    assert environment_names({"computeEnvironmentOrder": order}) == ("number 9", "number 10")
+    assert environment_names({}) == ()

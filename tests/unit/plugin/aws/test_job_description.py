@@ -123,13 +123,10 @@ def test_only_a_last_attempt_that_lost_its_host_counts_as_reclaimed(changes, rec
     assert is_reclaimed(job() | changes) is reclaimed
 
 
-def test_a_wait_counts_from_the_last_stop_or_the_submission():
+def test_a_wait_counts_from_the_last_stop_and_times_of_what_never_started_are_left_out():
     assert waiting_since({"createdAt": 5000}) == 5.0
     retried = {"createdAt": 5000, "attempts": [{"stoppedAt": 9000}, {"stoppedAt": 7000}, {}]}
     assert waiting_since(retried) == 9.0
-
-
-def test_times_of_a_job_that_never_started_are_left_out():
     told = timing({"jobId": "1234", "status": "FAILED", "createdAt": 1_795_222_800_500})
     phases = ("until_first_start_seconds", "last_attempt_seconds", "earlier_attempts_seconds")
     assert told == {
@@ -154,8 +151,6 @@ WRONG = {"startedAt": 2_000, "stoppedAt": 1_000}
         (3_000, [WRONG, RAN, WRONG], None, None, None),  # times that can't be
     ],
 )
-def test_the_last_attempts_time_is_told_apart_from_the_earlier_ones(
-    created_at, attempts, until_first, last, earlier
-):
+def test_the_last_attempts_time_is_told_apart(created_at, attempts, until_first, last, earlier):
     phases = timing(job() | {"createdAt": created_at, "attempts": attempts})["phases"]
     assert [*phases.values()] == [until_first, last, earlier]

@@ -124,15 +124,12 @@ def test_what_aws_refuses_is_not_known_and_said_once(aws, refused, unknown, capl
     assert "AccessDeniedException" in line
 
 
-def test_a_cluster_that_its_queue_does_not_tell_is_in_the_instances_arn(aws):
+def test_a_cluster_is_in_the_instances_arn_if_no_queue_tells_and_without_a_host_none_is_asked(aws):
     aws.refuse("batch", "describe_job_queues", "AccessDeniedException")
     asked = {"cluster": "lab_Batch_1", "containerInstances": [HOST]}
     aws.answer("ecs", "describe_container_instances", {"containerInstances": []}, asked)
     aws.refuse("ecs", "describe_tasks", "InvalidParameterException")
     assert host_of(aws, described()) == JobHost(container_instance=HOST)
     aws.assert_all_was_asked()
-
-
-def test_a_job_that_never_had_a_host_asks_nobody(aws):
     job = described(container={"containerInstanceArn": None})
     assert host_of(aws, job) == JobHost()

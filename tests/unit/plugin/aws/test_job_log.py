@@ -1,9 +1,19 @@
-"""How much of a log is read, given to a real client by botocore's stubber."""
+"""How much of a log is read, and what Batch's events tell, given to a real client by stubs."""
+
+import json
+from datetime import timedelta
+from types import SimpleNamespace
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 
 from batchmark.aws.job_description import LogLocation
 from batchmark.aws.job_log import EVENT_BYTES, last_lines, log_end, marked_lines
+from batchmark.aws.state_times import state_times
+from tests.builders.leaks import NOW, REGION
+from tests.stand_ins.batch import client_error
+from tests.stand_ins.collected_jobs import event
+from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 WHERE = LogLocation("g", "s")
@@ -24,10 +34,13 @@ def end_of(*pages, **limit):
     return text
 
 
-def test_a_log_is_read_backwards_until_cloudwatch_repeats_its_token():
+def test_a_log_is_read_backwards_until_cloudwatch_repeats_its_token_or_has_none():
     assert end_of(["d", "e"], ["c"], ["a", "b"], []) == "a\nb\nc\nd\ne\n"
     assert end_of(["b"], [], ["a"], []) == "a\nb\n", "an empty page is not the beginning"
     assert end_of(["a\ud800", "µ"], []) == "a?\nµ\n", "what is no text keeps no line back"
+    clients = StubbedClients("us-east-1")
+    clients.refuse("logs", "get_log_events", "ResourceNotFoundException")
+    assert log_end(clients("logs"), WHERE) == ""
 
 
 FOUR_LINES = 4 * (2 + EVENT_BYTES)
@@ -45,12 +58,6 @@ def test_of_a_long_log_the_end_is_kept_and_no_more_is_read(pages, most_bytes, ke
     assert end_of(*pages, most_bytes=most_bytes) == kept
 
 
-def test_a_stream_that_does_not_exist_is_empty():
-    clients = StubbedClients("us-east-1")
-    clients.refuse("logs", "get_log_events", "ResourceNotFoundException")
-    assert log_end(clients("logs"), WHERE) == ""
-
-
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
@@ -66,7 +73,8 @@ def test_the_last_lines_of_a_text(text, lines):
 
 OF_STREAM = {"logGroupName": "g", "logStreamNames": ["s"]}
 MARKED_LINES = OF_STREAM | {"filterPattern": "%BATCHMARK_METRIC|BATCHMARK_JOB%"}
-END = "BATCHMARK_JOB end 0"
+END, METRIC, FILE = "BATCHMARK_JOB end 0", "BATCHMARK_METRIC {}", "BATCHMARK_METRIC_FILE x"
+ELSEWHERE = [f"\x1b[32m{METRIC}", "BATCHMARK_METRIC", f"a {FILE}"]
 
 
 def marked_of(*pages):
@@ -83,34 +91,22 @@ def marked_of(*pages):
     ("pages", "found"),
     [
         # On some pages of several.
-        ([[], [END], [], ["BATCHMARK_METRIC {}"], []], [END, "BATCHMARK_METRIC {}"]),
+        ([[], [END], [], [METRIC], []], [END, METRIC]),
         # Facts stand only at the begin of a line.
-        (
-            [[f"see {END}", "BATCHMARK_METRICS=/m", "BATCHMARK_METRIC_FILE x"]],
-            ["BATCHMARK_METRIC_FILE x"],
-        ),
+        ([[f"see {END}", "BATCHMARK_METRICS=/m", FILE]], [FILE]),
         ([["BATCHMARK_JOBS", "BATCHMARK_JOB cpu \ud800"]], ["BATCHMARK_JOB cpu ?"]),
         # An event of several lines.
-        (
-            [[f"a\n{END}\r\n BATCHMARK_JOB no\nBATCHMARK_METRIC {{}}\n"]],
-            [END, "BATCHMARK_METRIC {}"],
-        ),
+        ([[f"a\n{END}\r\n BATCHMARK_JOB no\n{METRIC}\n"]], [END, METRIC]),
         # Behind a progress bar, and elsewhere in a line.
-        (
-            [["10 %|#\rBATCHMARK_METRIC {}\r20 %|##", "[rank0]:BATCHMARK_METRIC {}"]],
-            ["BATCHMARK_METRIC {}", "[rank0]:BATCHMARK_METRIC {}"],
-        ),
-        (
-            [["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"]],
-            ["\x1b[32mBATCHMARK_METRIC {}", "BATCHMARK_METRIC", "a BATCHMARK_METRIC_FILE {}"],
-        ),
+        ([[f"10 %|#\r{METRIC}\r20 %|##", f"[rank0]:{METRIC}"]], [METRIC, f"[rank0]:{METRIC}"]),
+        ([ELSEWHERE], ELSEWHERE),
     ],
 )
 def test_marked_lines_are_found(pages, found):
     assert marked_of(*pages) == found
 
 
-def test_marked_lines_may_be_told_with_their_numbers_in_the_log():
+def test_marked_lines_may_have_their_numbers_in_the_log_and_end_if_it_is_endless(caplog):
     clients = StubbedClients("us-east-1")
     texts = ["hello", "one\ntwo\nBATCHMARK_METRIC {}\n", "1 %\r2 %", "BATCHMARK_METRIC no"]
     page = {"events": [{"timestamp": 1, "message": text} for text in texts]}
@@ -118,11 +114,77 @@ def test_marked_lines_may_be_told_with_their_numbers_in_the_log():
     found = marked_lines(clients("logs"), WHERE, numbered=True)
     numbered = [(line.number, line.text) for line in found]
     assert numbered == [(4, "BATCHMARK_METRIC {}"), (6, "BATCHMARK_METRIC no")]
-
-
-def test_marked_lines_of_an_endless_log_end_with_a_word(caplog):
     clients = StubbedClients("us-east-1")
     for _ in range(3):
         clients.answer("logs", "filter_log_events", {"events": [], "nextToken": "t"})
     assert list(marked_lines(clients("logs"), WHERE, most_pages=3)) == []
     assert "Stopped reading after 3 pages of log stream s" in caplog.text
+
+
+GROUP = "/aws/events/batch/lab"
+CREATED, STOPPED = NOW - timedelta(minutes=5), NOW
+ASKED = {
+    "logGroupName": GROUP,
+    "filterPattern": '"Batch Job State Change"',
+    "startTime": int(CREATED.timestamp() * 1000) - 1000,
+    "endTime": int(STOPPED.timestamp() * 1000) + 60_000,
+}
+
+
+def times(logs):
+    (found,) = state_times(logs, GROUP, {"job"}, created_at=CREATED, stopped_at=STOPPED).values()
+    return [moment and f"{moment:%X}" for moment in found.values()]
+
+
+def of_events(*pages):
+    """What these pages of a log group tell; all of them are asked for."""
+    clients = StubbedClients(REGION)
+    found = [{"events": [{"message": message} for message in page]} for page in pages]
+    clients.answer_pages("logs", "filter_log_events", found, ASKED, "nextToken")
+    told = times(clients("logs"))
+    clients.assert_all_was_asked()
+    return told
+
+
+STARTING = event("STARTING", "2026-11-20T00:59:30Z", "job")
+
+
+def test_they_come_from_all_pages_of_the_jobs_own_events():
+    first = [
+        event("SUBMITTED", "2026-11-20T00:58:20Z", "job"),
+        event("RUNNABLE", "2026-11-20T00:58:21Z", "job"),
+        event("RUNNABLE", "2026-11-20T00:59:00Z", "job:0"),
+        event("RUNNABLE", "2026-11-20T00:59:01Z", "job", kind="Batch Job Queue Blocked"),
+    ]
+    second = [STARTING, event("RUNNING", "2026-11-20T01:00:00Z", "job")]
+    assert of_events(first, second) == ["00:58:21", "00:59:30"]
+    # Of a retried job the last attempt's count.
+    events = [event("RUNNABLE", f"2026-11-20T00:{at}Z", "job") for at in ("59:10", "58:21")]
+    assert of_events(events) == ["00:59:10", None]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "no JSON",
+        "[]",
+        json.dumps({"detail-type": "Batch Job State Change"}),
+        event("RUNNABLE", "noon", "job"),
+    ],
+)
+def test_an_event_of_another_shape_is_left_out_alone(caplog, message):
+    assert of_events([message, STARTING]) == [None, "00:59:30"]
+    assert "Skipping an unreadable Batch event (" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        client_error("AccessDeniedException"),
+        EndpointConnectionError(endpoint_url="https://logs.example"),
+    ],
+    ids=str,
+)
+def test_events_that_can_not_be_had_harm_nothing(caplog, error):
+    assert times(SimpleNamespace(get_paginator=failing(error))) == [None, None]
+    assert f"STARTING times are missing because {GROUP} can't be read: {error}" in caplog.text

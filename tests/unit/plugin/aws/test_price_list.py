@@ -1,19 +1,21 @@
-"""Prices asked of AWS: its answers and refusals are given to real clients by botocore's stubber."""
+"""Prices asked of AWS, by botocore's stubber, or read from a file in its price list's format."""
 
+import gzip
 from datetime import UTC, date, datetime
 
 import pytest
 
 from batchmark.aws import price_list
+from batchmark.aws.offer_file import prices_of_file
 from batchmark.aws.price_list import current_prices, fetch_prices, stored_prices
 from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import PriceError
 from batchmark.core.prices import load_prices
 from tests.builders.runs import PRICES
 from tests.documented import arguments, recipe, the_command
-from tests.stand_ins import price_answers
 from tests.stand_ins.bucket import MemoryBucket
-from tests.stand_ins.price_answers import HOUR, offer, spot_offer
+from tests.stand_ins.price_answers import HOUR, LIST_HEAD, LISTED, offer, spot_offer
+from tests.stand_ins.price_answers import price_list as listing
 from tests.stand_ins.stubbed_clients import StubbedClients
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -99,7 +101,13 @@ def test_what_is_not_sold_in_the_region_is_named_and_the_rest_is_there(aws):
     }
 
 
-def test_spot_prices_stand_alone_and_without_any_price_there_is_no_table(aws):
+def test_either_prices_stand_alone_and_without_any_there_is_no_table(aws):
+    aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
+    aws.refuse("ec2", "describe_spot_price_history", "UnauthorizedOperation", "You may not.")
+    prices = aws.fetch("g5.xlarge")
+    assert (prices.on_demand, prices.spot) == ({"g5.xlarge": 1.006}, {})
+    (note,) = prices.notes
+    assert note.startswith("Spot prices are missing: An error occurred (UnauthorizedOperation) ")
     for pages in ([SPOT], [[]]):
         aws.offers("g5.xlarge")
         aws.spot(["g5.xlarge"], *pages)
@@ -114,16 +122,7 @@ def test_spot_prices_stand_alone_and_without_any_price_there_is_no_table(aws):
         aws.fetch()
 
 
-def test_on_demand_prices_stand_without_permission_to_see_spot_prices(aws):
-    aws.offers("g5.xlarge", [offer("g5.xlarge", "1.006")])
-    aws.refuse("ec2", "describe_spot_price_history", "UnauthorizedOperation", "You may not.")
-    prices = aws.fetch("g5.xlarge")
-    assert (prices.on_demand, prices.spot) == ({"g5.xlarge": 1.006}, {})
-    (note,) = prices.notes
-    assert note.startswith("Spot prices are missing: An error occurred (UnauthorizedOperation) ")
-
-
-def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
+def test_a_run_gets_the_committed_prices_and_the_reason_and_its_report_reads_them(aws, store):
     aws.refuse("pricing", "get_products", "ThrottlingException", "Rate exceeded")
     committed = load_prices()
     note = (
@@ -134,6 +133,10 @@ def test_a_run_gets_the_committed_prices_and_the_reason(aws, store):
     assert aws.store("g5.xlarge", store=store) == expected
     assert store.keys("") == ["runs/run/prices.json"]
     assert store.read("runs/run/prices.json") == expected.model_dump_json(indent=2).encode()
+    store.write("prices.json", PRICES.model_dump_json())
+    assert stored_prices(store, "us-east-1", NOW) == PRICES
+    (note, *_) = stored_prices(store.of_run("another"), "us-east-1", NOW).notes
+    assert note.startswith("Current prices are unavailable: the task plan_jobs stored none.")
 
 
 def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_run(aws):
@@ -147,13 +150,6 @@ def test_todays_prices_are_kept_in_the_runs_folder_and_by_their_date_for_each_ru
         aws.answer("s3", "put_object", {}, asked)
     aws.store("g5.xlarge", store=RunStore(aws("s3"), "results", "run"))
     aws.assert_all_was_asked()
-
-
-def test_the_report_reads_what_the_run_was_given(store):
-    store.write("prices.json", PRICES.model_dump_json())
-    assert stored_prices(store, "us-east-1", NOW) == PRICES
-    (note, *_) = stored_prices(store.of_run("another"), "us-east-1", NOW).notes
-    assert note.startswith("Current prices are unavailable: the task plan_jobs stored none.")
 
 
 @pytest.fixture
@@ -206,7 +202,7 @@ def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkey
     assert options == ["--region", "eu-west-1", "--from", "index.csv"]
     monkeypatch.chdir(tmp_path)
     offers = [{"Instance Type": name, "Region Code": "eu-west-1"} for name in PRICES.on_demand]
-    (tmp_path / name).write_text(price_answers.price_list(*offers))
+    (tmp_path / name).write_text(listing(*offers))
     assert price_list.main(options) == 0
     table = load_prices(committed("eu-west-1"))
     assert table.on_demand == dict.fromkeys(sorted(PRICES.on_demand), 1.006)
@@ -219,15 +215,7 @@ def test_make_prices_from_a_file_asks_nothing_of_aws(committed, tmp_path, monkey
     assert load_prices(committed("eu-west-1")) == table
 
 
-def test_make_prices_asks_nothing_of_aws_about_a_region_that_there_is_none_of(committed, capsys):
-    assert price_list.main(["--region", "eu-wst-1"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("prices: 'eu-wst-1' is not a region that boto3 knows; choose one of ")
-    assert "eu-west-1" in said
-    assert said.count("\n") == 1
-
-
-def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, committed, capsys):
+def test_make_prices_leaves_the_table_if_aws_refuses_or_has_no_such_region(aws, committed, capsys):
     aws.refuse("pricing", "get_products", "ExpiredTokenException", "The token has expired.")
     path = committed("us-east-1").with_name("prices.json")
     path.write_text("as it was")
@@ -237,6 +225,11 @@ def test_make_prices_leaves_the_table_alone_where_aws_refuses(aws, committed, ca
         "prices: An error occurred (ExpiredTokenException) when calling the GetProducts operation: "
         "The token has expired; prices.json is unchanged\n"
     )
+    assert price_list.main(["--region", "eu-wst-1"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("prices: 'eu-wst-1' is not a region that boto3 knows; choose one of ")
+    assert "eu-west-1" in said
+    assert said.count("\n") == 1
 
 
 def test_the_price_list_is_asked_where_it_is(monkeypatch):
@@ -247,3 +240,109 @@ def test_the_price_list_is_asked_where_it_is(monkeypatch):
     assert ec2.meta.region_name == "eu-west-1"
     pricing.close()
     ec2.close()
+
+
+def named(instance_type, price, **changes):
+    return {"Instance Type": instance_type, "PricePerUnit": price} | changes
+
+
+@pytest.fixture
+def read(tmp_path):
+    def of(content, *instance_types, region="us-east-1", name="index.csv"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return prices_of_file(path, region=region, instance_types=instance_types)
+
+    return of
+
+
+def test_all_sizes_of_the_families_asked_for_and_of_the_gpu_families(read):
+    text = listing(
+        {},
+        named("c5.2xlarge", "0.3400000000"),
+        named("c5.18xlarge", "3.0600000000"),
+        named("m9g.large", "0.1"),
+        named("p3.2xlarge", "3.06"),
+        named("g6e.xlarge", "1.861"),
+    )
+    prices = read(text, "c5.2xlarge", "r5.4xlarge")
+    of_c5, of_gpus = {"c5.18xlarge": 3.06, "c5.2xlarge": 0.34}, {"g5.xlarge": 1.006}
+    assert prices.on_demand == of_c5 | of_gpus | {"g6e.xlarge": 1.861}
+    note = "The file lists no On-Demand price for r5.4xlarge in us-east-1."
+    assert prices.type_notes == {"r5.4xlarge": note}
+    assert (prices.as_of, prices.region, prices.spot) == (date(2026, 11, 20), "us-east-1", {})
+    assert prices.source == "AWS's price list of AmazonEC2, version 20261120225308"
+    assert prices.source_url == (
+        "https://pricing.us-east-1.amazonaws.com/offers/v1.0/aws/AmazonEC2/20261120225308/"
+        "us-east-1/index.csv"
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"TermType": "Reserved"},
+        {"Unit": "Quantity"},
+        {"Location Type": "AWS Local Zone"},
+        {"Tenancy": "Dedicated"},
+        {"Operating System": "Windows"},
+        {"CapacityStatus": "UnusedCapacityReservation"},
+        {"MarketOption": "CapacityBlock"},
+        {"Pre Installed S/W": "SQL Web"},
+        {"Region Code": "eu-west-1"},
+        {"Currency": "CNY"},
+        {"PricePerUnit": "0.0000000000"},
+    ],
+)
+def test_other_offers_of_the_same_type_are_left_out(read, other):
+    text = listing({"PricePerUnit": "9.9"} | other, {}, {"PricePerUnit": "8.8"} | other)
+    assert read(text).on_demand == {"g5.xlarge": 1.006}
+
+
+def test_a_type_with_several_prices_has_none_and_a_list_may_be_gzipped(read):
+    assert read(gzip.compress(listing({}).encode())).on_demand == {"g5.xlarge": 1.006}
+    prices = read(listing({}, {"PricePerUnit": "1.1"}, named("g6.xlarge", "0.8")))
+    assert prices.on_demand == {"g6.xlarge": 0.8}
+    assert prices.type_notes == {
+        "g5.xlarge": "The On-Demand price for g5.xlarge is unknown because the file lists several "
+        "(1.006, 1.1)."
+    }
+
+
+NO_LIST = "is not a CSV price list for"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{\n  "formatVersion" : "v1.0",\n  "offerCode" : "AmazonEC2"\n}', NO_LIST),
+        ("", NO_LIST),
+        (listing({}, above=LIST_HEAD | {"OfferCode": "AmazonRDS"}), NO_LIST),
+        (listing({}, columns=tuple(LISTED)[:-1]), NO_LIST),
+        (listing({"Region Code": "eu-west-1"}), "contains no On-Demand price for us-east-1"),
+    ],
+)
+def test_another_file_is_refused_with_the_way_to_the_right_one(read, content, said):
+    with pytest.raises(PriceError) as refused:
+        read(content)
+    assert str(refused.value).startswith(f"index.csv {said}")
+    assert "`curl -O https://pricing.us-east-1.amazonaws.com/" in str(refused.value)
+    assert "/AmazonEC2/current/us-east-1/index.csv`" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        gzip.compress(listing({}).encode())[:-9],
+        gzip.compress(listing({}).encode())[:12] + bytes(40),
+        b"\xff\xfe\x00",
+        listing({"PricePerUnit": "free"}),
+        listing({}, above=LIST_HEAD | {"Publication Date": "lately"}),
+    ],
+    ids=["cut gzip", "garbage behind a gzip's head", "no text", "no price", "no date"],
+)
+def test_a_damaged_or_missing_file_is_named(read, tmp_path, content):
+    with pytest.raises(PriceError, match=r"^index\.csv can't be read: "):
+        read(content)
+    with pytest.raises(PriceError, match=r"^gone\.csv can't be read: .*No such file"):
+        prices_of_file(tmp_path / "gone.csv", region="us-east-1", instance_types=())

@@ -1,11 +1,12 @@
-"""The environment check of a healthy installation, and of its defects."""
+"""The environment check of a healthy installation, of its defects, and of its image and scan."""
 
 import json
 from functools import partial
 
 import pytest
 
-from batchmark.aws.batch_targets import BatchEnvironment, published_environments
+from batchmark.aws.batch_targets import BatchEnvironment, Image, published_environments
+from batchmark.checks import image as image_checks
 from batchmark.checks.environment import (
     APPLY,
     NAME_ANOTHER,
@@ -15,11 +16,12 @@ from batchmark.checks.environment import (
 from batchmark.checks.machine_image import check_amis
 from tests.builders import existing_jobs
 from tests.builders.installations import configured, target
-from tests.builders.leaks import REGION, queue_arn
+from tests.builders.leaks import IMAGE, REGION, queue_arn
 from tests.stand_ins.guarded_account import (
     AMI,
     AMI_FOLDERS,
     BOTH,
+    NAMES,
     Refused,
     ami_document,
     ami_of,
@@ -111,20 +113,14 @@ def assert_reported(change, name, status, seen, remedy, of_others):
 
 ENABLE = "Enable it in the Batch console, or `terraform apply`."
 ENABLE_THEIRS = "Enable it in the Batch console."
+OFF, HEALTHY = "is DISABLED and VALID:", "ComputeEnvironment Healthy"
 
 
 @pytest.mark.parametrize(
     ("change", "status", "seen", "remedy", "of_others"),
     [
-        (
-            *(gone("environments", "g5.xlarge-spot"), "fail", "does not exist."),
-            *(APPLY, NAME_ANOTHER),
-        ),
-        (
-            *(environment(state="DISABLED"), "fail"),
-            "is DISABLED and VALID: ComputeEnvironment Healthy",
-            *(ENABLE, ENABLE_THEIRS),
-        ),
+        (gone("environments", "g5.xlarge-spot"), "fail", "does not exist.", APPLY, NAME_ANOTHER),
+        (environment(state="DISABLED"), "fail", f"{OFF} {HEALTHY}", ENABLE, ENABLE_THEIRS),
         (
             *(environment(status="INVALID", statusReason="CLIENT_ERROR - no such subnet"), "fail"),
             "is ENABLED and INVALID: CLIENT_ERROR - no such subnet",
@@ -240,10 +236,7 @@ def test_an_ami_that_terraform_did_not_choose_is_not_compared(given, image, fore
     ("change", "seen", "remedy", "of_others"),
     [
         (gone("queues", QUEUE), f"{QUEUE} does not exist.", APPLY, NAME_ANOTHER),
-        (
-            *(queue(state="DISABLED"), "lab-g5-xlarge is DISABLED and VALID: no reason given"),
-            *(ENABLE, ENABLE_THEIRS),
-        ),
+        (queue(state="DISABLED"), f"lab-g5-xlarge {OFF} no reason given", ENABLE, ENABLE_THEIRS),
         (
             queue(computeEnvironmentOrder=TRIES_SPOT),
             "lab-g5-xlarge tries its compute environments in the order g5.xlarge-spot, not in the "
@@ -307,3 +300,82 @@ def test_checks_that_need_a_failed_call_are_not_made():
     unread = {(row[0], row[2]) for row in not_ok(result)}
     assert unread == {(name, "not checked") for name in ("compute environment", "AMI", "role")}
     assert result.of("fail") == []
+
+
+SERIOUS = {
+    "imageScanStatus": {"status": "ACTIVE"},
+    "imageScanFindings": {"findingSeverityCounts": {"CRITICAL": 2, "HIGH": 5}},
+}
+SCANNING = {"imageScanStatus": {"status": "IN_PROGRESS"}}
+NEVER = Refused("ScanNotFoundException")
+UNSCANNED, SCAN_ON_PUSH = "This image was not scanned", "Enable scan on push in ECR."
+
+
+@pytest.mark.parametrize("code", ["ImageNotFoundException", "RepositoryNotFoundException"])
+def test_a_missing_image_fails_with_its_remedy(code):
+    result = check(healthy() | {"image": Refused(code)}, well=False)
+    remedy = "Run `make image`, then `terraform apply`."
+    assert not_ok(result) == [("image", BOTH, "fail", f"{IMAGE} is not in ECR.", remedy)]
+
+
+@pytest.mark.parametrize("whose", ["foreign", "own_jobs"])
+def test_an_image_of_others_is_not_made_here(monkeypatch, whose):
+    missing = healthy() | {"image": Refused("ImageNotFoundException")}
+    result = check(missing, well=False, **{whose: True})
+    seen = f"{IMAGE} is not in ECR."
+    assert not_ok(result) == [("image", BOTH, "fail", seen, "Push it, or choose another image.")]
+    (found,) = not_ok(check(healthy() | {"scan": SERIOUS}, **{whose: True}))
+    assert found[-1] == "Review them in the ECR console."
+    monkeypatch.setattr(image_checks, "is_aws", lambda _: False)
+    seen = f"{IMAGE} is not in ECR on the local cloud."
+    found = check(missing, well=False, **{whose: True})
+    assert not_ok(found) == [("image", BOTH, "not checked", seen, "")]
+
+
+def test_an_image_from_elsewhere_is_not_checked_nor_one_of_a_local_cloud_scanned(monkeypatch):
+    account = healthy()
+    for name in NAMES:
+        account["definitions"][name]["containerProperties"]["image"] = "python:3.11"
+    seen = f"'python:3.11' is not an ECR image in {REGION}."
+    assert not_ok(check(account, well=False)) == [("image", BOTH, "not checked", seen, "")]
+    monkeypatch.setattr(image_checks, "is_aws", lambda _: False)
+    found = check(healthy() | {"scan": NEVER}, well=False)
+    assert [one.name for one in found.checks if one.name.startswith("image")] == ["image"]
+    assert not_ok(found) == []
+
+
+@pytest.mark.parametrize(
+    ("scan", "scans_on_push", "seen", "remedy"),
+    [
+        (
+            *(SERIOUS, None, "Scan findings: 2 critical, 5 high."),
+            "Review them in the ECR console; `make base-images` updates the base for `make image`.",
+        ),
+        (SCANNING, None, "The scan is IN_PROGRESS: no reason given", ""),
+        (NEVER, True, f"{UNSCANNED}; its repository scans on push.", "Scan it in the ECR console."),
+        (NEVER, False, f"{UNSCANNED}: its repository does not scan on push.", SCAN_ON_PUSH),
+    ],
+)
+def test_findings_of_a_scan_are_warnings(scan, scans_on_push, seen, remedy):
+    account = healthy() | {"scan": scan}
+    if scans_on_push is not None:
+        configuration = {"imageScanningConfiguration": {"scanOnPush": scans_on_push}}
+        account["repository"] = {"repositories": [configuration]}
+    assert not_ok(check(account)) == [("image scan", BOTH, "warn", seen, remedy)]
+
+
+@pytest.mark.parametrize(
+    ("uri", "image"),
+    [
+        (IMAGE, Image("111122223333", REGION, "lab-job", "0.1.0", None)),
+        (
+            f"111122223333.dkr.ecr.cn-north-1.amazonaws.com.cn/a/b@sha256:{'0' * 64}",
+            Image("111122223333", "cn-north-1", "a/b", None, f"sha256:{'0' * 64}"),
+        ),
+        ("111122223333.dkr.ecr.eu-west-1.amazonaws.com/lab-job", None),
+        ("python:3.11", None),
+        ("none", None),
+    ],
+)
+def test_an_image_uri_is_parsed(uri, image):
+    assert Image.parse(uri) == image

@@ -5,6 +5,9 @@ import pytest
 from tests.builders.leaks import NOW, REGION, end_by_default, file_system, job, seen
 from tests.builders.scaling import stack
 
+GONE = "This Airflow has no run r: the run was deleted or belongs to another Airflow."
+STUCK = "Its run r has been live for over 72 hours: cancel it if it is stuck."
+
 
 @pytest.mark.parametrize(
     ("jobs", "there", "state", "verdict", "reason"),
@@ -15,21 +18,13 @@ from tests.builders.scaling import stack
         ([job()], file_system(0.3, run_id="r"), "over", "leaked", "Its run r is over."),
         ([], file_system(0.2, run_id="r"), "over", "new", "It is younger than 15 minutes."),
         ([], file_system(23, run_id="r"), "unknown", "new", "It is younger than 24 hours."),
-        (
-            *([], file_system(run_id="r"), "unknown", "leaked"),
-            "This Airflow has no run r: the run was deleted or belongs to another Airflow.",
-        ),
-        (
-            *([], file_system(73, run_id="r"), "live", "leaked"),
-            "Its run r has been live for over 72 hours: cancel it if it is stuck.",
-        ),
+        ([], file_system(run_id="r"), "unknown", "leaked", GONE),
+        ([], file_system(73, run_id="r"), "live", "leaked", STUCK),
         ([], file_system(run_id="r", dag="d"), "live", "in use", "Its run is live."),
         ([], file_system(lifecycle="DELETING"), "over", "ending", "It is being deleted."),
     ],
 )
-def test_a_file_system_leaks_when_it_is_old_and_nothing_uses_it(
-    clients, jobs, there, state, verdict, reason
-):
+def test_a_file_system_leaks_if_it_is_old_and_unused(clients, jobs, there, state, verdict, reason):
     report, _ = seen(clients, state, jobs, file_systems=[there])
     (found,) = [each for each in report.resources if each.kind == "file system"]
     assert (found.verdict, found.reason) == (verdict, reason)

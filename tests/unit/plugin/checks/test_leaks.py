@@ -80,9 +80,7 @@ FOREIGN = {"batchmark:installation": "another", "batchmark:run": slug(RUN_ID)}
         (job(tags=FOREIGN), "over", "by hand", NOT_OURS, None),
     ],
 )
-def test_a_job_is_judged_by_its_run_its_age_and_its_tags(
-    clients, described, state, verdict, reason, endable
-):
+def test_a_job_is_judged_by_run_age_and_tags(clients, described, state, verdict, reason, endable):
     report, _ = seen(clients, state, [described])
     (found,) = report.resources
     assert (found.verdict, found.reason, found.endable) == (verdict, reason, endable)
@@ -118,19 +116,10 @@ def test_a_run_id_that_differs_from_its_tag_is_not_looked_up(clients, tags, run_
     assert report.resources[0].reason == UNKNOWN.format(shown)
 
 
-def test_finished_jobs_and_another_installations_file_systems_are_not_shown(clients):
+def test_finished_jobs_are_not_shown_and_what_can_not_be_listed_is_reported(clients):
     theirs = file_system(installation="another")
     report, _ = seen(clients, jobs=[finished("SUCCEEDED", 50)], file_systems=[theirs])
     assert (report.resources, report.summary, report.alarm()) == ((), "nothing runs", "")
-
-
-def test_a_failure_to_list_jobs_is_an_error(clients):
-    clients.refuse("batch", "list_jobs", "AccessDeniedException", "no")
-    with pytest.raises(ClientError, match="AccessDeniedException"):
-        looked(clients)
-
-
-def test_other_unreadable_resources_are_reported(clients):
     answer_jobs(clients)
     clients.refuse("ec2", "describe_instances", "UnauthorizedOperation", "not you")
     clients.refuse("fsx", "describe_file_systems", "InternalServerError", "later")
@@ -138,6 +127,9 @@ def test_other_unreadable_resources_are_reported(clients):
     instances, file_systems = report.unread
     assert instances.startswith("instances: UnauthorizedOperation: not you (attach the policies of")
     assert file_systems == "file systems: InternalServerError: later"
+    clients.refuse("batch", "list_jobs", "AccessDeniedException", "no")
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        looked(clients)
 
 
 @pytest.mark.parametrize(

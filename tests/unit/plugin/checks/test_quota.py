@@ -1,10 +1,14 @@
-"""vCPU quotas and the targets' purchase options."""
+"""vCPU quotas, the targets' purchase options, and reservations that instances start in."""
+
+from datetime import UTC, datetime
 
 import pytest
 
 from batchmark.aws.batch_targets import BatchEnvironment
 from batchmark.aws.instance_families import instance_families, vcpu_quota
+from batchmark.checks.environment import QUESTIONS
 from batchmark.checks.quota import check_quotas
+from batchmark.checks.reservations import check_reservations
 from local_cloud.gaps.service_quotas import NAMES as QUOTA_NAMES
 from tests.builders.leaks import REGION
 from tests.stand_ins.guarded_account import CONFIG, NAMES, Refused, check, healthy, not_ok
@@ -85,7 +89,7 @@ def test_an_instance_type_has_a_quota_per_purchase_option(instance_type, on_dema
     assert [one and one.code for one in found] == [on_demand, spot]
 
 
-def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
+def test_what_has_no_documented_spot_or_capacity_block_quota_is_checked_on_demand_or_not():
     p6 = like("g5.xlarge", instance_type="p6-b200.48xlarge")
     unknown, judged = checked({"p6": p6}, 96.0, **{"p6-b200.48xlarge": 192})
     assert unknown.status == "not checked"
@@ -95,9 +99,6 @@ def test_a_type_without_a_documented_spot_quota_is_checked_on_demand():
         "Running On-Demand P instances (L-417A185B): 96 vCPUs. One instance of p6 needs 192 vCPUs. "
         f"{ONE_LEFT}"
     )
-
-
-def test_a_capacity_block_is_held_against_no_quota():
     block = like("g5.xlarge", capacity_block="cr-0123456789")
     checks = check_quotas(BatchEnvironment(CONFIG, {"g5": block}, StubbedClients(REGION)))
     told = {(check.status, check.seen) for check in checks}
@@ -114,3 +115,69 @@ def test_every_gpu_family_has_an_on_demand_quota_and_the_local_cloud_all_of_them
         if quota
     }
     assert dict(known) == QUOTA_NAMES
+
+
+ID = "cr-0123456789abcdef0"
+RESERVATION = {
+    "CapacityReservationId": ID,
+    "InstanceType": "g5.xlarge",
+    "State": "active",
+    "ReservationType": "default",
+}
+BLOCK = RESERVATION | {"ReservationType": "capacity-block"}
+STARTS = datetime(2026, 12, 1, 11, 30, tzinfo=UTC)
+
+
+RESERVED, BLOCKED = {"capacity_reservation": ID}, {"capacity_block": ID}
+ODD = "Capacity Block, so no instance can start in it while it is set as"
+
+
+def reserved(clients, **named):
+    target = CONFIG.targets["g5.xlarge"].model_copy(update=named)
+    return list(check_reservations(BatchEnvironment(CONFIG, {"g5.xlarge": target}, clients)))
+
+
+@pytest.mark.parametrize(
+    ("named", "found", "status", "seen", "mend"),
+    [
+        (RESERVED, RESERVATION, "ok", "is active.", ""),
+        (BLOCKED, BLOCK, "ok", "is active.", ""),
+        (RESERVED, BLOCK, "fail", f"is a {ODD} capacity_reservation.", "Set it as capacity_block"),
+        (BLOCKED, RESERVATION, "fail", f"is not a {ODD} capacity_block.", "Set it as capacity_res"),
+        (
+            *(BLOCKED, BLOCK | {"InstanceType": "p5.48xlarge"}, "fail"),
+            "is for p5.48xlarge, but the target uses g5.xlarge.",
+            "Use one for the target's instance type",
+        ),
+        (
+            *(BLOCKED, BLOCK | {"State": "scheduled", "StartDate": STARTS}, "warn"),
+            "is scheduled, and begins at 2026-12-01 11:30 UTC.",
+            "Jobs would wait for it until they are cancelled",
+        ),
+        (RESERVED, RESERVATION | {"State": "pending"}, "warn", "is pending.", "Jobs would wait"),
+        (BLOCKED, BLOCK | {"State": "expired"}, "fail", "is expired.", "Set another one, or none"),
+    ],
+)
+def test_a_reservation_is_judged_by_what_ec2_says_of_it(clients, named, found, status, seen, mend):
+    asked = {"CapacityReservationIds": [ID]}
+    answer = {"CapacityReservations": [found]}
+    clients.answer("ec2", "describe_capacity_reservations", answer, asked)
+    (check,) = reserved(clients, **named)
+    assert (check.name, check.target, check.status) == ("capacity reservation", "g5.xlarge", status)
+    assert check.seen == f"{ID} {seen}"
+    assert check.remedy.startswith(mend)
+
+
+def test_the_environment_check_asks_of_reservations_and_names_one_that_is_not_there(clients):
+    code = "InvalidCapacityReservationId.NotFound"
+    clients.refuse("ec2", "describe_capacity_reservations", code, "It does not exist.")
+    (check,) = reserved(clients, capacity_reservation=ID)
+    assert (check.status, check.seen) == ("fail", f"{ID} does not exist.")
+    assert QUESTIONS["capacity reservation"] is check_reservations
+
+
+@pytest.mark.parametrize(
+    "named", [{}, {"capacity_reservation": "arn:aws:resource-groups:us-east-1:1:group/mine"}]
+)
+def test_nothing_is_asked_without_a_reservation_or_of_a_group(clients, named):
+    assert reserved(clients, **named) == []

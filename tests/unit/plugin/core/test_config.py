@@ -1,9 +1,10 @@
-"""What Terraform publishes of targets."""
+"""What Terraform publishes of targets and own jobs."""
 
 import pytest
 
 from batchmark.core.config import parse_config
 from batchmark.core.errors import ConfigError
+from batchmark.core.own_jobs import JobAxis, parse_own_jobs
 from tests.builders.installations import configured, own_types, target
 
 NAME = "g5.8xlarge-shared"
@@ -44,6 +45,8 @@ def test_what_no_terraform_publishes_is_refused(changes, problem):
 def test_a_missing_variable_names_the_way_to_get_it():
     with pytest.raises(ConfigError, match=r"'batchmark' not found: run `terraform apply`"):
         parse_config(None)
+    with pytest.raises(ConfigError, match="set own_jobs in Terraform, run `terraform apply`"):
+        parse_own_jobs(None)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[31m", "a\u202eb"])
@@ -52,3 +55,13 @@ def test_a_name_that_would_steer_a_line_is_refused_in_one(name):
         configured(targets={name: target("cpu"), "c5.2xlarge": target("cpu")})
     assert str(refused.value).isprintable()
     assert "contains a line break or another control character" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["start", "metric", "unit", "better"])
+def test_no_axis_is_called_as_what_results_have(name):
+    with pytest.raises(ValueError, match="start, metric, unit, better are reserved names"):
+        JobAxis(parameter=name, sizes=[1])
+
+
+def test_whole_sizes_stay_whole():
+    assert [str(size) for size in JobAxis(parameter="n", sizes=[64, 0.5]).sizes] == ["64", "0.5"]

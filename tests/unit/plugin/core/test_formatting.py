@@ -1,12 +1,13 @@
-"""Figures and units as reports print them."""
+"""Figures, units and samples as reports print them."""
 
 from itertools import pairwise
 
 import pytest
 from hypothesis import strategies as st
 
-from batchmark.core import formatting
+from batchmark.core import formatting, row_values
 from batchmark.core.intervals import Estimate, Interval
+from batchmark.core.row_values import ToldMetric
 from tests.builders.hostile import fuzz
 from tests.builders.noise import quick_and_long
 
@@ -99,11 +100,6 @@ AMOUNTS = st.builds(
 UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 
 
-def test_halves_are_rounded_up_as_readers_do():
-    """345 as 340 beside 330 made a ratio of 0.94 look wrong."""
-    assert [formatting.two_digits(one) for one in (345.0, 335.0, 0.345)] == ["350", "340", "0.35"]
-
-
 @quick_and_long("examples", [60], [20_000])
 def test_rounding_turns_no_order_around(examples):
     def show(figures):
@@ -122,6 +118,11 @@ def test_rounding_turns_no_order_around(examples):
 @pytest.mark.parametrize(
     ("form", "value", "text"),
     [
+        # Halves are rounded up: 345 as 340 beside 330 made a ratio of 0.94 look wrong.
+        *(
+            (formatting.two_digits, *one)
+            for one in ((345.0, "350"), (335.0, "340"), (0.345, "0.35"))
+        ),
         # How far apart is a factor from twice on.
         (formatting.difference_text, 0.028, "2.8 %"),
         (formatting.difference_text, 0.284, "28 %"),
@@ -163,17 +164,46 @@ def test_a_value_in_words(form, value, text):
     assert form(value) == text
 
 
-def test_rates_and_quantities_have_their_unit():
+def test_rates_quantities_and_rows_have_their_unit_and_no_unknown_number_format():
     rate = formatting.rate(estimate(1.234e12, 1.2e12, 1.27e12), "flop")
     assert str(rate) == "1.23 Tflop/s [1.20, 1.27]"
     assert formatting.rate(estimate(230e9), "B").value == "230 GB/s"
     quantities = [formatting.quantity(value, "J") for value in (0.00567, 5.0, 12_300.0)]
     assert quantities == ["5.67 mJ", "5.00 J", "12.3 kJ"]
-
-
-def test_a_row_shows_its_metric_with_its_unit_and_no_unknown_number_format():
     told = {"better": "higher", "metric": "throughput", "size": 64, "unit": "images/s"}
     assert formatting.row("thumbnails", told, "none") == "thumbnails size 64, throughput (images/s)"
     assert formatting.row("thumbnails", {}, "none") == "thumbnails"
     assert formatting.row("matmul", {"size": 5}, "float32") == "matmul size 5, float32"
     assert formatting.point({}, "none") == ""
+
+
+RATE = {"size": 64, "metric": "throughput", "unit": "images/s", "better": "higher"}
+LOSS = {"metric": "loss", "unit": "", "better": "lower"}
+SECONDS = {"size": 64}
+
+
+def test_a_metric_has_its_interval_the_right_way_round_and_is_worse_where_a_time_is_slower():
+    assert ToldMetric.of(RATE) == ("throughput", "images/s", True)
+    assert ToldMetric.of(LOSS) == ("loss", "", False)
+    assert ToldMetric.of({"metric": "cosine", "size": 5}) is None
+    sample = Estimate(value=1 / 120, interval=Interval(low=1 / 130, high=1 / 110))
+    assert str(row_values.figure(RATE, sample)) == "120 images/s [110, 130]"
+    assert str(row_values.figure(SECONDS, sample)).startswith("8.3 ms [")
+    assert row_values.change(RATE, 0.25) == pytest.approx(-0.2)
+    assert row_values.change(LOSS, 0.25) == row_values.change(SECONDS, 0.25) == 0.25
+    assert row_values.word(RATE, "slower") == "worse"
+    assert row_values.word(SECONDS, "slower") == "slower"
+    assert row_values.word(LOSS, "noisier") == "noisier"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sample", "text"),
+    [
+        (RATE, 1 / 120, "120 images/s"),
+        (RATE, 1 / 0.01234, "0.0123 images/s"),
+        (LOSS, 0.25, "0.250"),
+        (SECONDS, 0.25, "250 ms"),
+    ],
+)
+def test_a_sample_in_words(parameters, sample, text):
+    assert row_values.text(parameters, sample) == text

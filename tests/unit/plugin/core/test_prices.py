@@ -63,7 +63,7 @@ def test_an_unusable_price_table_is_an_error(tmp_path, text):
         load_prices(tmp_path / "gone.json")
 
 
-def test_prices_of_one_region_are_never_applied_to_another():
+def test_each_region_has_a_table_of_its_own_without_old_spot_prices(tmp_path, monkeypatch):
     prices = committed_prices("nowhere-1", "no answer", NOON)
     assert (prices.region, prices.on_demand, prices.spot) == ("nowhere-1", {}, {})
     note = (
@@ -71,11 +71,6 @@ def test_prices_of_one_region_are_never_applied_to_another():
         f"{load_prices().region} and don't apply to nowhere-1."
     )
     assert prices.notes == (note,)
-
-
-def test_each_region_has_a_committed_table_of_its_own_used_without_old_spot_prices(
-    tmp_path, monkeypatch
-):
     monkeypatch.setattr(prices_module, "price_file", lambda region: tmp_path / region)
     there = TABLE.model_copy(update={"region": "eu-west-1"})
     (tmp_path / "eu-west-1").write_text(there.model_dump_json())
@@ -93,7 +88,7 @@ def test_committed_spot_prices_are_used_for_a_day(days, spot):
     assert prices.notes == told
 
 
-def test_age_and_staleness():
+def test_age_and_staleness_and_what_is_kept_of_some_instance_types():
     day = datetime.combine(TABLE.as_of, datetime.min.time(), UTC)
     assert TABLE.age_days(day + timedelta(hours=23)) == 0
     last_good = day + timedelta(days=STALE_DAYS)
@@ -102,9 +97,6 @@ def test_age_and_staleness():
     assert said.startswith("These prices are 31 days old (from 2026-11-20)")
     assert "`make prices`" in said
     assert TABLE.only([]).staleness(last_good + timedelta(days=1)) is None
-
-
-def test_prices_and_notes_of_some_instance_types_only_are_kept():
     types = {"g6.xlarge": "No price of g6.", "x9.huge": "No price of x9."}
     table = TABLE.model_copy(update={"notes": ("Of all.",), "type_notes": types})
     kept = table.only(["g5.xlarge", "x9.huge"])

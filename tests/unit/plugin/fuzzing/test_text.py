@@ -221,9 +221,7 @@ def test_hostile_text_gives_as_many_lines_as_plain_text(way_out, tmp_path):
     assert_plain(hostile, len(plain.splitlines()), is_log=way_out in TO_LOGS)
 
 
-def test_the_command_line_prints_as_many_lines_whatever_files_hold_and_are_called(
-    tmp_path, monkeypatch, capsys
-):
+def test_the_command_line_prints_as_many_lines_of_any_files(tmp_path, monkeypatch, capsys):
     for name, value in (("COLUMNS", "10000"), ("LINES", "25")):  # so that no line is broken
         monkeypatch.setenv(name, value)
     lines = []

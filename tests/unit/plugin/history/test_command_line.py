@@ -47,7 +47,7 @@ def test_a_rebuild_prints_what_it_did_and_what_it_could_not_read(bucket, capsys)
     assert "is from another release (" in capsys.readouterr().err
 
 
-def test_show_takes_the_runs_of_a_version(bucket, capsys):
+def test_show_takes_a_versions_runs_and_marks_a_gpu_target_that_ran_on_the_cpu(bucket, capsys):
     for day, branch in enumerate(("main", "work", "main")):
         version = GivenVersion(commit=f"{day}" * 40, branch=branch)
         bucket.append(two_targets(day, version=version))
@@ -59,6 +59,11 @@ def test_show_takes_the_runs_of_a_version(bucket, capsys):
     )
     assert run_history("show", "--commit", "1111", "--branch", "main") == 0
     assert capsys.readouterr().out == "suite blog: no run has commit 1111, branch main\n"
+    bucket.append(two_targets(0, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
+    assert run_history("show") == 0
+    out = capsys.readouterr().out
+    assert "g5.xlarge (ran on the CPU)" in out
+    assert "c5.2xlarge (ran" not in out
 
 
 def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
@@ -73,9 +78,8 @@ def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
     assert lines[0] == "suite blog: 3 runs, newest first"
     assert lines[1] == "  2026-11-22 11:59 UTC, scheduled, 4 measurements"
     assert lines[2:8:2] == [f"    {each.run_id}" for each in made[::-1]]
-    assert [line for line in lines if line.startswith("suite")][1:] == [
-        "suite imported: 1 run, newest first"
-    ]
+    suites = [line for line in lines if line.startswith("suite")]
+    assert suites[1:] == ["suite imported: 1 run, newest first"]
     rows = [line for line in lines if "xlarge" in line]
     assert len(rows) == 4
     figures = [line for line in lines if line.endswith("50 %, not known yet")]
@@ -85,7 +89,7 @@ def test_show_lists_runs_and_each_row_against_its_earlier_ones(bucket, capsys):
     assert "contains no suite smoke; it contains blog, imported" in capsys.readouterr().err
 
 
-def test_without_a_bucket_it_is_said_where_its_name_is_and_a_missing_one_is_named(bucket, capsys):
+def test_a_missing_bucket_is_named_and_it_runs_as_a_module(bucket, capsys, monkeypatch):
     assert run_history("rebuild", bucket="no-such-bucket") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("history rebuild: ")
@@ -95,14 +99,11 @@ def test_without_a_bucket_it_is_said_where_its_name_is_and_a_missing_one_is_name
             command_line.main(words)
         captured = capsys.readouterr()
         assert says in captured.err + captured.out
-
-
-def test_show_marks_a_gpu_target_that_ran_on_the_cpu(bucket, capsys):
-    bucket.append(two_targets(0, environment=LAPTOP_ENVIRONMENT, actual_device=Device.CPU))
-    assert run_history("show") == 0
-    out = capsys.readouterr().out
-    assert "g5.xlarge (ran on the CPU)" in out
-    assert "c5.2xlarge (ran" not in out
+    monkeypatch.setattr(sys, "argv", ["history", "--help"])
+    monkeypatch.delitem(sys.modules, command_line.__name__)  # runpy warns of what is imported
+    with pytest.raises(SystemExit):
+        runpy.run_module("batchmark.history", run_name="__main__")
+    assert "{show,rebuild,import,export}" in capsys.readouterr().out
 
 
 def test_exports_of_what_was_chosen_go_to_the_given_path(bucket, capsys, tmp_path):
@@ -156,14 +157,6 @@ def test_an_export_of_nothing_says_why_and_writes_nothing(bucket, capsys, tmp_pa
     message = "history export: the history contains no suite blgo; it contains blog, smoke\n"
     assert capsys.readouterr() == ("", message)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_it_runs_as_a_module(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["history", "--help"])
-    monkeypatch.delitem(sys.modules, command_line.__name__)  # runpy warns of what is imported
-    with pytest.raises(SystemExit):
-        runpy.run_module("batchmark.history", run_name="__main__")
-    assert "{show,rebuild,import,export}" in capsys.readouterr().out
 
 
 def test_a_reader_that_has_enough_is_no_fault(bucket, capfd, monkeypatch):

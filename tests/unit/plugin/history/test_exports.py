@@ -10,14 +10,17 @@ from batchmark.history.columns import ALL_COLUMNS
 from batchmark.history.exports import asv, bencher
 from batchmark.history.exports import csv as table_csv
 from batchmark.history.exports.runs import COLUMNS
+from batchmark.history.overview import overview
 from batchmark.history.rows import history_rows
+from batchmark.history.series import series_histories
 from batchmark_job.result.document import MeasurementStatus
-from tests.builders.history import NOON, SIZES, finished, run_of, two_targets
+from tests.builders.history import NOON, SIZES, finished, run_of, table, two_targets
 from tests.builders.imported_files import PYTEST, imported
-from tests.builders.runs import PRICES, build_job, build_row, build_rows, noisy
+from tests.builders.own_jobs import CPU, GPU, SMALL, SUITE, THROUGHPUT
+from tests.builders.runs import PRICES, build_job, build_row, build_rows, build_run, noisy
 
 DAYS = [slug(f"scheduled__2026-11-{day}T12:00:00+00:00") for day in (20, 21)]
-RUN, CPU = DAYS[0], "c5.2xlarge"
+RUN, C5 = DAYS[0], "c5.2xlarge"
 
 
 @pytest.fixture
@@ -27,7 +30,7 @@ def filled(bucket):
     bucket.append(two_targets(1))
     skipped = build_row(status=MeasurementStatus.SKIPPED, reason="=1+1\t", parameters={"size": 9})
     few = build_row((1.0, 3.0, 2.0), parameters={"size": 3})
-    jobs = [build_job(CPU, [*build_rows(SIZES, seed=n), skipped, few], repeat=n) for n in (1, 2, 3)]
+    jobs = [build_job(C5, [*build_rows(SIZES, seed=n), skipped, few], repeat=n) for n in (1, 2, 3)]
     bucket.append(run_of(*(finished(job, NOON) for job in jobs), run_id="manual"))
     return bucket.history
 
@@ -125,7 +128,7 @@ def test_a_point_that_a_run_lacks_is_nan_for_asv(bucket):
         for name, content in files.items()
         if "results" in content
     }
-    assert "blog/matmul batch=3 size=5 float32" in dict(bencher.files(table))[f"{CPU}/run-1.json"]
+    assert "blog/matmul batch=3 size=5 float32" in dict(bencher.files(table))[f"{C5}/run-1.json"]
     # By batch, then by size.
     assert found == {
         "run-0": [None, None, None, None, 1, 2],
@@ -139,3 +142,40 @@ def test_an_imported_commit_is_exported_to_asv_as_a_commit(bucket):
     (results,) = [content for content in files.values() if "commit_hash" in content]
     assert results["commit_hash"] == "0f3c1a5e9d2b4c6f8a7e1d0c9b8a7f6e5d4c3b2a"
     assert results["env_name"] == "py3.11.9"
+
+
+def test_metrics_have_no_speedup_stand_in_the_overview_in_their_unit_and_not_in_asvs_format():
+    jobs = [finished(side.job(SMALL), NOON) for side in (GPU, CPU)]
+    measured = table(history_rows(run_of(*jobs), PRICES))
+    assert not any(one.key.is_metric for one in series_histories(measured, "speedup"))
+    assert sum(one.key.is_metric for one in series_histories(measured, "time")) == 2
+    about = dict(asv.files(measured))["benchmarks.json"]["job-thumbnails.thumbnails"]
+    assert set(about["param_names"]) == {"size", "start"}
+    text = "\n".join(overview(SUITE, measured))
+    assert "thumbnails size 64, start warm, throughput (images/s), g5.xlarge" in text
+    assert "images/s" in text.split("throughput (images/s), g5.xlarge")[1].splitlines()[1]
+    assert "none" not in text
+
+
+def test_bencher_gets_a_metric_as_a_measure_of_its_job_and_keeps_those_of_one_name_apart():
+    told = {
+        ("latency", "ms", "lower"): (3.0,),
+        ("latency", "s", "lower"): (0.003,),
+        ("speed", "", "higher"): (7.0,),
+        ("speed", "", "lower"): (8.0,),
+        THROUGHPUT: (9.0,),
+    }
+    job = GPU.job(told=told)
+    _, report = next(iter(bencher.files(table(history_rows(build_run(job), PRICES)))))
+    ((name, measures),) = report.items()
+    assert name == "job-thumbnails/thumbnails size=64 start=warm"
+    assert measures.pop("latency")["value"] == pytest.approx(1e9 * GPU.seconds(SMALL), rel=0.1)
+    assert {name: figures["value"] for name, figures in measures.items()} == pytest.approx(
+        {
+            "latency (ms, lower is better)": 3.0,
+            "latency (s, lower is better)": 0.003,
+            "speed (higher is better)": 7.0,
+            "speed (lower is better)": 8.0,
+            "throughput (images/s, higher is better)": 9.0,
+        }
+    )

@@ -69,6 +69,8 @@ def process_of(table):
 def test_files_are_read_in_one_process_of_their_own_that_ends_with_the_reader(monkeypatch):
     with FileReader(obey) as reader:
         first, second = (process_of(reader.read(b"", PLACE)) for _ in range(2))
+        with pytest.raises(pa.ArrowInvalid, match=r"^not a history file"):
+            reader.read(b"raise", PLACE)
     assert first == second != os.getpid()
     with pytest.raises(ProcessLookupError):
         os.kill(first, 0)
@@ -88,11 +90,6 @@ def test_a_file_that_ends_its_process_costs_itself_alone(order, monkeypatch):
             with pytest.raises(pa.ArrowInvalid, match=r"than 252 MB .* or crashes the reader"):
                 reader.read(order, PLACE)
         assert process_of(reader.read(b"take 100", PLACE)) != before
-
-
-def test_what_is_wrong_with_a_file_is_said():
-    with FileReader(obey) as reader, pytest.raises(pa.ArrowInvalid, match=r"^not a history file"):
-        reader.read(b"raise", PLACE)
 
 
 def test_a_file_that_understates_its_size_is_refused_before_it_takes_memory(monkeypatch):

@@ -69,9 +69,7 @@ CORRECT_IT = "; correct the file or omit it"
         (WIDE, "is not valid CSV: line 2: field larger than", CORRECT_IT),
     ],
 )
-def test_a_file_that_can_not_be_read_prints_one_line_and_keeps_all_files_out(
-    bucket, capsys, tmp_path, content, problem, remedy
-):
+def test_an_unreadable_file_keeps_all_files_out(bucket, capsys, tmp_path, content, problem, remedy):
     bad = tmp_path / "bad.json"
     if content is not None:
         bad.write_bytes(content)
@@ -111,11 +109,15 @@ def test_an_option_that_makes_no_sense_is_refused(bucket, capsys, option, given,
     assert f"argument {option}: {problem}" in capsys.readouterr().err
 
 
-def test_a_commit_is_given_to_what_has_none(bucket, capsys):
+def test_a_commit_is_given_to_what_has_none_and_a_target_to_what_names_no_machines(bucket, capsys):
     assert import_files(GOOGLE, PYTEST, "--commit", "abc123") == 0
     run_ids = bucket.history.read(["run_id"])["run_id"].to_pylist()
     commits = {run_id.partition("__")[0] for run_id in run_ids}
     assert commits == {"abc123", "0f3c1a5e9d2b4c6f8a7e1d0c9b8a7f6e5d4c3b2a"}
+    assert run_history("import", PYTEST) == 1
+    assert "specify it, for example with --target ci-runner" in capsys.readouterr().err
+    assert run_history("import", TABLE) == 0
+    assert capsys.readouterr().out == "published.json: 14 measurements of 1 run; 2 lost\n"
 
 
 def test_what_lies_beside_asvs_results_is_skipped(bucket, capsys, tmp_path):
@@ -205,10 +207,3 @@ def test_an_asv_parameter_nested_too_deeply_stays_a_string(bucket, tmp_path):
         "param1": cut_to_length(deep, 300),
         "env": "virtualenv-py3.11-numpy",
     }
-
-
-def test_only_a_file_that_names_its_machines_needs_no_target(bucket, capsys):
-    assert run_history("import", PYTEST) == 1
-    assert "specify it, for example with --target ci-runner" in capsys.readouterr().err
-    assert run_history("import", TABLE) == 0
-    assert capsys.readouterr().out == "published.json: 14 measurements of 1 run; 2 lost\n"

@@ -59,9 +59,8 @@ def test_pyperf_resamples_processes_before_their_values():
     (together, _) = edited(PYPERF, in_one_process).rows()
     apart = apart["json_loads", "{}"]
     assert together["samples"] == apart["samples"]
-    width, narrower = (
-        row["median_high_seconds"] - row["median_low_seconds"] for row in (apart, together)
-    )
+    ends = ((row["median_high_seconds"], row["median_low_seconds"]) for row in (apart, together))
+    width, narrower = (high - low for high, low in ends)
     assert width > narrower
 
 
@@ -100,17 +99,14 @@ def test_google_benchmark_takes_repetitions_and_else_the_median():
     assert imported(GOOGLE).parse().losses == ["benchmarks[11] 'BM_Open': no such file"]
 
 
-def test_google_benchmark_of_before_run_types_tells_aggregates_by_their_names():
+def test_google_benchmarks_older_releases_had_aggregates_by_name_and_no_unit():
     def old(document):
         for entry in document["benchmarks"]:
             for key in ("run_name", "run_type", "aggregate_name"):
                 entry.pop(key, None)
 
     assert figures(edited(GOOGLE, old).rows()) == figures(imported(GOOGLE).rows())
-
-
-def test_google_benchmarks_first_releases_wrote_no_unit_and_dates_of_their_own():
-    """As in the example of its guide."""
+    # As in the example of its guide.
     document = {
         "context": {"date": "2015/03/17-18:40:25", "num_cpus": 40},
         "benchmarks": [{"name": "BM_SetInsert/1024/1", "iterations": 94877, "real_time": 29275}],
@@ -147,10 +143,7 @@ def test_a_benchmark_of_which_a_repetition_is_missing_has_no_figure(change, reas
             *(HYPERFINE, "sort --parallel=1 words.txt", 6, 0.509),
             *("grep -c missing words.txt", "2 of 3 runs failed (exit codes: "),
         ),
-        (
-            *(HYPERFINE_2, "sort with 1 thread", 2, 0.51),
-            *("false", "1 of 1 run failed (exit codes: 1)"),
-        ),
+        (HYPERFINE_2, "sort with 1 thread", 2, 0.51, "false", "1 of 1 run failed (exit codes: 1)"),
     ],
 )
 def test_hyperfine(path, name, samples, median, failed, reason):
@@ -190,7 +183,7 @@ def test_nvbench_takes_the_gpus_time_and_keeps_devices_apart():
     assert (on_cpu["actual_device"], on_cpu["median_seconds"]) == ("cpu", 0.0031)
 
 
-def test_csv_has_samples_parameters_and_figures_of_any_unit():
+def test_csv_has_samples_parameters_and_figures_of_any_unit_that_may_be_better_either_way():
     rows, run_id = found(CSV)
     assert run_id == f"{'5' * 40}__{AT_TEN}"
     sort = rows["sort", '{"size":1000}']
@@ -204,6 +197,12 @@ def test_csv_has_samples_parameters_and_figures_of_any_unit():
     (decode,) = [row for (name, _), row in rows.items() if name == "decode"]
     assert decode["median_seconds"] == pytest.approx(1 / 250)  # so that less is better
     assert imported(CSV).parse().left_out.other_units == {"MB": 1}
+    lines = ["name,value,unit,higher_is_better"]
+    lines += ["uptime,9,s,true", "wait,9,s,false", "speed,4,ops/s,true", "waste,4,ops/s,False"]
+    rows = imported(CSV, "\n".join(lines), **GIVEN).rows()
+    assert {row["workload"] for row in rows if METRIC in row["parameters"]} == {"uptime", "waste"}
+    seconds = {row["workload"]: row["median_seconds"] for row in rows}
+    assert seconds == pytest.approx({"uptime": 1 / 9, "wait": 9, "speed": 0.25, "waste": 4})
 
 
 @pytest.mark.parametrize(
@@ -238,27 +237,15 @@ def test_a_spreadsheets_csv_is_read(text):
     assert parsed.losses == []
 
 
-def test_a_decimal_comma_may_be_one_of_thousands_and_is_refused():
-    (loss,) = imported(CSV, "\n\nname;value;unit\nsort;1,234;ms\n", **GIVEN).parse().losses
-    assert loss == "line 4 'sort': value is '1,234', not a number such as 1234.5"
-
-
-def test_a_figure_is_a_time_or_rate_unless_the_other_side_is_said_to_be_better():
-    lines = ["name,value,unit,higher_is_better"]
-    lines += ["uptime,9,s,true", "wait,9,s,false", "speed,4,ops/s,true", "waste,4,ops/s,False"]
-    rows = imported(CSV, "\n".join(lines), **GIVEN).rows()
-    assert {row["workload"] for row in rows if METRIC in row["parameters"]} == {"uptime", "waste"}
-    seconds = {row["workload"]: row["median_seconds"] for row in rows}
-    assert seconds == pytest.approx({"uptime": 1 / 9, "wait": 9, "speed": 0.25, "waste": 4})
-
-
-def test_a_parameter_in_a_text_is_a_number_if_no_other_text_is_the_same_one():
+def test_a_text_is_a_number_if_no_other_text_is_the_same_one_nor_may_it_be_one_of_thousands():
     numbers = {"1000": 1000, "-2": -2, "1.50": 1.5, "1e3": 1000.0}
     texts = ("007", "1234567890123456789", "1_000", "x")
     lines = [f"a,1,s,{text}" for text in (*numbers, *texts)]
     rows = imported(CSV, "\n".join(["name,value,unit,p", *lines]), **GIVEN).rows()
     points = [json.dumps({"p": one}, separators=(",", ":")) for one in (*numbers.values(), *texts)]
     assert [row["parameters"] for row in rows] == points
+    (loss,) = imported(CSV, "\n\nname;value;unit\nsort;1,234;ms\n", **GIVEN).parse().losses
+    assert loss == "line 4 'sort': value is '1,234', not a number such as 1234.5"
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_file_of_no_known_format_is_refused(text, problem):
         detect(text, "f")
 
 
-def test_pytest_benchmark_with_and_without_samples():
+def test_pytest_benchmark_with_and_without_samples_machine_and_commit():
     file = imported(PYTEST)
     assert file.parse().left_out.other_units == {}
     rows = by_point(file)
@@ -85,8 +85,6 @@ def test_pytest_benchmark_with_and_without_samples():
     on_gpu = imported(PYTEST, device=Device.CUDA).rows()[0]
     assert (on_gpu["actual_device"], on_gpu["gpu_model"]) == ("cuda", "unknown")
 
-
-def test_an_old_pytest_benchmark_file_without_machine_and_commit():
     def edit(document):
         document["machine_info"] = {}
         document["commit_info"] = {"id": "unversioned"}

@@ -1,16 +1,14 @@
 """What a newest run is held against: the same in `history show`, the trends and the overview."""
 
-import pyarrow as pa
 import pytest
 
 from batchmark.changes.metric import Metric
 from batchmark.changes.standing import standings
 from batchmark.core import formatting
-from batchmark.history.columns import SCHEMA
 from batchmark.history.overview import overview
 from batchmark.history.series import series_histories
 from batchmark.report.site.trends import median_speedups, trends
-from tests.builders.history import CPU, GPU, measured
+from tests.builders.history import CPU, GPU, measured, table
 
 ON_CPU = 0.2
 SAME, ODD, OPEN = "within the noise", "beyond the noise", "not known yet"
@@ -29,11 +27,6 @@ SHAPES = {
     "two changes": ([*UP, (12, 0.017)], 0.01704, 0.017, SAME, (32, 0.013)),
     "a change that went back": ([*UP, (12, 0.010)], 0.01004, 0.010, SAME, (32, 0.013)),
 }
-
-
-def table(rows):
-    schema = SCHEMA.append(pa.field("suite", pa.string()))
-    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def shaped(levels, newest):
@@ -106,16 +99,13 @@ def test_a_run_that_its_fresh_jobs_make_a_change_is_held_against_the_level_befor
     assert trend(rows) == [f"+0.3 % against the previous median, 13.0 ms, not known yet; {change}"]
 
 
-def test_the_version_of_a_change_is_named():
+def test_the_version_of_a_change_is_named_as_is_what_the_newest_run_did_not_measure():
     rows = shaped([(20, 0.010), (10, 0.013)], 0.01304)
     for number, row in enumerate(rows):
         row |= {"commit": "8ab0c11" if number < 20 else "3f2a91c", "label": "nightly"}
     assert shown(rows)[-1] == "since 3f2a91c (8ab0c11 before)"
     lines = list(overview("blog", table(rows)))
     assert lines[3] == "    commit 3f2a91c, label nightly"
-
-
-def test_what_the_newest_run_did_not_measure_is_said():
     rows = shaped([(20, 0.010)], 0.01004)
     rows.append(measured(None, GPU, day=21, status="failed"))
     lines = list(overview("blog", table(rows)))

@@ -44,7 +44,7 @@ def figures(histories):
     return found
 
 
-def test_a_figure_is_the_median_over_the_runs_jobs():
+def test_a_figure_is_the_median_over_the_runs_jobs_and_noise_that_of_their_spreads():
     rows = [row(seconds, day=1) for seconds in (3.0, 1.0, 2.0)]
     rows += [row(seconds, day=2) for seconds in (4.0, 8.0)]
     (history,) = series_histories(table(*rows, row(5.0)), "time")
@@ -55,6 +55,10 @@ def test_a_figure_is_the_median_over_the_runs_jobs():
     (history,) = series_histories(table(row(1.0), row(1.0, recorded_at=late)), "time")
     assert history.recorded_at.tolist() == [late]
     assert history.recorded_at.dtype == "datetime64[us]"
+    rows = [row(1.0, relative_spread=spread) for spread in (0.01, 0.05, 0.02)]
+    rows.append(row(1.0, day=1, relative_spread=None))
+    (history,) = series_histories(table(*rows), "noise")
+    assert (history.run_ids, history.values.tolist()) == (["run-0"], [0.02])
 
 
 def test_a_change_is_since_its_first_run_began_not_since_it_was_recorded():
@@ -123,14 +127,7 @@ def test_each_column_of_the_key_separates_series(column, value):
     assert found == {getattr(KEY, column), value}
 
 
-def test_noise_is_the_median_spread_of_runs_that_have_one():
-    rows = [row(1.0, relative_spread=spread) for spread in (0.01, 0.05, 0.02)]
-    rows.append(row(1.0, day=1, relative_spread=None))
-    (history,) = series_histories(table(*rows), "noise")
-    assert (history.run_ids, history.values.tolist()) == (["run-0"], [0.02])
-
-
-def test_a_price_is_its_targets_own():
+def test_a_price_is_its_targets_own_and_not_changed_by_another_purchase_option():
     rows = table(
         row(1.0),
         row(2.0, parameters='{"size":2000}'),
@@ -144,9 +141,6 @@ def test_a_price_is_its_targets_own():
         ("g5.xlarge", None): {"run-0": 1.0},
     }
     assert {(series.key.workload, series.key.dtype) for series in histories} == {(None, None)}
-
-
-def test_another_purchase_option_is_not_a_price_change():
     spot = {"purchase_option": "spot", "price_usd_per_hour": 0.12}
     unknown = row(1.0, day=2, purchase_option=None)  # charged as On-Demand
     rows = [row(1.0, day=0), row(1.0, day=1, **spot), unknown]

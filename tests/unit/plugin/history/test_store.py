@@ -69,7 +69,7 @@ def written(run):
     return pa.Table.from_pylist(history_rows(run, PRICES), schema=SCHEMA)
 
 
-def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
+def test_a_run_has_one_file_per_suite_and_month_and_a_retry_writes_the_same_bytes(bucket):
     run = two_targets()
     bucket.append(run)
     first = bucket.objects("history/")
@@ -77,9 +77,6 @@ def test_a_retry_writes_the_same_bytes_to_the_same_key(bucket):
     bucket.append(readable_run(store, store.prefix + COLLECTED))
     assert bucket.objects("history/") == first
     assert bucket.called("DeleteObject") == []
-
-
-def test_a_run_has_one_file_per_suite_and_month(bucket):
     assert bucket.append(two_targets()) == (NOVEMBER,)
     later = job("g5.xlarge", at=MONTHS_END + timedelta(hours=1))
     keys = bucket.append(run_of(job(at=MONTHS_END), later, job(suite="smoke")))
@@ -122,7 +119,7 @@ def test_a_cleared_run_that_lost_all_its_jobs_has_no_rows(bucket):
     assert bucket.objects("history/") == {}
 
 
-def test_only_the_given_columns_and_the_partition_keys_are_read(bucket):
+def test_only_the_given_columns_and_keys_are_read_and_one_that_was_not_written_is_null(bucket):
     bucket.append(two_targets())
     table = bucket.history.read(["median_seconds", "run_id"])
     assert table.column_names == ["median_seconds", "run_id", "suite", "month"]
@@ -133,6 +130,10 @@ def test_only_the_given_columns_and_the_partition_keys_are_read(bucket):
     assert everything.select(SCHEMA.names).cast(SCHEMA).equals(written(two_targets()))
     written_by_arrow = pq.read_metadata(BytesIO(bucket.objects()[NOVEMBER])).metadata or {}
     assert b"ARROW:schema" not in written_by_arrow
+    older = written(two_targets()).drop_columns(["ami_id", "energy_joules", "multimodal"])
+    bucket.put(NOVEMBER, encode(older))
+    read = bucket.history.read(["ami_id", "energy_joules", "multimodal", "target"])
+    assert [read[name].null_count for name in read.column_names[:4]] == [4, 4, 4, 0]
 
 
 def test_only_selected_partitions_are_read(bucket):
@@ -255,13 +256,6 @@ def test_a_column_that_contradicts_the_schema_does_not_end_the_process():
         damaged[position] = 0
         with suppress(Exception):
             decode(bytes(damaged), place, schema_for(ALL_COLUMNS))
-
-
-def test_a_column_that_an_older_release_did_not_write_is_null(bucket):
-    older = written(two_targets()).drop_columns(["ami_id", "energy_joules", "multimodal"])
-    bucket.put(NOVEMBER, encode(older))
-    read = bucket.history.read(["ami_id", "energy_joules", "multimodal", "target"])
-    assert [read[name].null_count for name in read.column_names[:4]] == [4, 4, 4, 0]
 
 
 def test_a_file_removed_during_a_read_is_not_an_error(bucket):

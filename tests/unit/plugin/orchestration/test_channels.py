@@ -67,7 +67,7 @@ def to(*ports):
     return {"config": [{"path": f"json://127.0.0.1:{port}/", "tag": "alerts"} for port in ports]}
 
 
-def test_a_subscriber_receives_the_message_once_as_far_as_sns_takes_it(published):
+def test_a_subscriber_receives_the_message_once_as_far_as_sns_takes_it(published, monkeypatch):
     receipt = channels.publish(published, "Batchmark lab: 1 slower", "12 µs -> 13 µs", ATTRIBUTES)
     (got,) = received(published)
     assert got["MessageId"] == receipt
@@ -81,6 +81,12 @@ def test_a_subscriber_receives_the_message_once_as_far_as_sns_takes_it(published
     (got,) = received(published)
     assert got["Subject"].startswith("two?lines xxx")
     assert 0.99 * TEXT_BYTES < len(json.dumps(got["Message"])) <= TEXT_BYTES
+    # A publish that is repeated after a lost answer would arrive twice.
+    with server(503, 200) as (port, got):
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", f"http://127.0.0.1:{port}")
+        with pytest.raises(AlertError, match="SNS did not accept the message"):
+            channels.publish(published, "subject", "text", {})
+    assert len(got) == 1
 
 
 @pytest.mark.parametrize(
@@ -99,15 +105,6 @@ def test_no_answer_is_not_a_refusal(published, monkeypatch, error, raised):
     assert type(failed.value) is raised
 
 
-def test_sns_is_asked_once_though_it_is_down(published, monkeypatch):
-    """A publish that is repeated after a lost answer would arrive twice."""
-    with server(503, 200) as (port, got):
-        monkeypatch.setenv("AWS_ENDPOINT_URL_SNS", f"http://127.0.0.1:{port}")
-        with pytest.raises(AlertError, match="SNS did not accept the message"):
-            channels.publish(published, "subject", "text", {})
-    assert len(got) == 1
-
-
 def test_apprise_reaches_all_services_of_a_connection_once_something_is_sent(published, connect):
     with server() as (port, got):
         connect("chat", to(port, port))
@@ -119,14 +116,10 @@ def test_apprise_reaches_all_services_of_a_connection_once_something_is_sent(pub
     assert told == [("Batchmark lab: 1 slower", "12 µs")] * 2
 
 
-def test_a_service_that_refuses_did_not_take_it_and_a_silent_one_may_have(
-    published, connect, monkeypatch
-):
+def test_a_service_that_refuses_did_not_take_it_and_a_silent_one_may_have(connect, monkeypatch):
     with server(500) as (port, got):
         connect("chat", to(port))
-        with pytest.raises(
-            AlertError, match=r"chat: 0 of 1 service.* accepted the message: .*500"
-        ) as failed:
+        with pytest.raises(AlertError, match=r"chat: 0 of 1 service.* accepted .*500") as failed:
             channels.notify("chat", "subject", "text")
     assert type(failed.value) is AlertError
     assert len(got) == 1

@@ -55,10 +55,8 @@ def row(target, **parameters):
 def test_a_row_of_an_array_is_measured_again_by_an_array_of_the_same_plan():
     shared = target("cuda", sharing="time_slicing", max_replicas=5, gpus=0)
     config = configured(targets={"shared": shared, **own_types(**{NAME: {}})})
-    wanted = sharing_options(
-        {"modes": ["time_slicing"], "replicas": [1, 2, 5], "task": "matmul", "axes": "size=64"}
-    )
-    jobs = plan_sharing(config, wanted, run_name="run", repeats=2)
+    asked = {"modes": ["time_slicing"], "replicas": [1, 2, 5], "task": "matmul", "axes": "size=64"}
+    jobs = plan_sharing(config, sharing_options(asked), run_name="run", repeats=2)
     rows = [row("shared", mode="time_slicing", replicas=n, form="jobs") for n in (5, 5, 2)]
     fresh = plan_round(1, jobs, [*rows, row(NAME, mode="time_slicing", replicas=2)]).jobs
     assert [(job.target, job.sharing.replicas, job.repeat) for job in fresh] == [
@@ -152,9 +150,8 @@ def test_without_a_price_fresh_jobs_run_under_no_cap_only(store, key):
 
 
 def test_what_a_first_try_booked_counts_once_beside_the_other_runs_and_is_needed(store):
-    assert "spending record is missing or invalid (costs/2026-11/run.json)" in reserved(
-        store, cap=None
-    )
+    missing = "spending record is missing or invalid (costs/2026-11/run.json)"
+    assert missing in reserved(store, cap=None)
     store.book(KEY, finished=True, job_usd={"first": 2.5})
     for _ in range(2):
         assert reserved(store, cap=WORST + 2.5, monthly_cap=WORST + 2.5) is None

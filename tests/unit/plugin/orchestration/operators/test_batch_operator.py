@@ -9,13 +9,14 @@ import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, TaskDeferralError
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from batchmark.orchestration.links import JobLogLink
+from batchmark.orchestration.links import JobLogLink, JobResultLink
 from batchmark.orchestration.operators import batch_operator
 from batchmark.orchestration.operators.batch_operator import KILLED
 from batchmark.orchestration.operators.batch_trigger import ENDING_SECONDS
 from batchmark.runs.job_outcome import JobOutcome
 from batchmark.runs.result_documents import ExpectedDocument, key_of
 from tests.builders.runs import build_job, build_row
+from tests.builders.watched_jobs import expected
 from tests.stand_ins.batch import ON_DEMAND_QUEUE, RECLAIMED, SPOT_QUEUE, client_error
 from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.failing_calls import failing
@@ -86,7 +87,7 @@ def test_a_retry_tells_those_behind_it_that_its_job_failed_by_its_own_error(monk
     assert task.xcoms["own_error"] == "exit code 3"
 
 
-def test_a_retry_of_a_failed_job_fails_at_once_as_does_one_that_batch_refuses():
+def test_a_retry_of_a_failed_job_or_array_fails_at_once_as_does_one_that_batch_refuses():
     """Even with retries left, as it raises AirflowFailException."""
     task = Task(try_number=2)
     task.batch.add(name(), "FAILED", statusReason="boom", container={"exitCode": 3})
@@ -97,6 +98,13 @@ def test_a_retry_of_a_failed_job_fails_at_once_as_does_one_that_batch_refuses():
     task = Task()
     task.batch.failures = [client_error("ClientException")]
     assert f"Batch rejected job {name()}: An error occurred (ClientException)" in task.failure()
+    task = Task(try_number=2)
+    task.batch.add_array(name(), ["RUNNING"] * 2)
+    failed = {"status": "FAILED", "statusReason": "boom", "container": {"exitCode": 3}}
+    task.batch.change_child("job-1", 1, **failed)
+    task.batch.change_child("job-1", 0, status="SUCCEEDED")
+    failure = task.failure()
+    assert "children failed:\n1: exit code 3 (the command's own error); status" in failure
 
 
 @pytest.mark.parametrize(("refusals", "waits"), [(4, True), (6, False)])
@@ -180,9 +188,7 @@ def test_a_killed_worker_terminates_its_job_which_is_submitted_again():
     submit = task.batch.submit_job
     # From a signal handler, between two steps of the operator.
     task.batch.submit_job = lambda **request: (task.operator.on_kill(), submit(**request))[1]
-    with pytest.raises(
-        AirflowException, match="killed on its worker while it was submitting job j"
-    ):
+    with pytest.raises(AirflowException, match="killed on its worker while it was submitting job"):
         task.operator.execute(task.context)
     assert task.batch.terminated == [("job-1", KILLED)]
 
@@ -242,3 +248,96 @@ def test_a_last_try_that_may_not_terminate_jobs_leaves_that_to_collecting(capsys
         "Some jobs may keep running until collect_results terminates them"
         in capsys.readouterr().out
     )
+
+
+SHARED = {"in_turn": True, "after": 4, "ahead": [2, 0], "turn": 3}
+OPTIONS = {"environment": [{"name": "BATCHMARK_OPTIONS", "value": "--form jobs"}]}
+ARRAY = {"array_properties": {"size": 5}, "container_overrides": OPTIONS}
+
+
+def test_jobs_of_several_parts_are_submitted_with_nodes_or_size_and_have_the_first_ones_result():
+    """Each with a secret of its own, as the last variable, that Airflow does not keep."""
+    tokens = set()
+    for options in (OPTIONS, {}):
+        changes = {"targetNodes": "0:"} | ({"containerOverrides": options} if options else {})
+        overrides = {"numNodes": 2, "nodePropertyOverrides": [changes]}
+        document = {"prefix": "s3://results/raw/run/t/scaling/on-2/1/"}
+        task = Task(node_overrides=overrides, document=document, on_demand_queue=None)
+        arguments, _ = task.deferral()
+        (request,) = task.batch.submissions
+        (nodes,) = request["nodeOverrides"]["nodePropertyOverrides"]
+        *others, variable = nodes["containerOverrides"]["environment"]
+        assert others == options.get("environment", [])
+        assert (nodes["targetNodes"], variable["name"]) == ("0:", "BATCHMARK_NODES_TOKEN")
+        assert request["nodeOverrides"]["numNodes"] == 2
+        assert not {"containerOverrides", "arrayProperties"} & request.keys()
+        assert arguments["on_demand"] is None
+        result = JobResultLink().get_link(task.operator, ti_key=None)
+        assert result.endswith("/results/raw/run/t/scaling/on-2/1/job-1%230")
+        assert len(variable["value"]) >= 32
+        assert variable["value"] not in f"{arguments}{task.xcoms}{overrides}"
+        tokens.add(variable["value"])
+    assert len(tokens) == 2
+    task = Task(**ARRAY, document={"prefix": "s3://results/raw/run/t/sharing/of-5/1/"})
+    arguments, _ = task.deferral()
+    (request,) = task.batch.submissions
+    assert request["arrayProperties"] == {"size": 5}
+    assert request["containerOverrides"] == ARRAY["container_overrides"]
+    assert arguments["on_demand"]["arrayProperties"] == {"size": 5}
+    result = JobResultLink().get_link(task.operator, ti_key=None)
+    assert result.endswith("/results/raw/run/t/sharing/of-5/1/job-1%3A0")
+
+
+@pytest.mark.parametrize("in_document", [False, True])
+def test_an_own_job_is_submitted_with_its_variables(in_document):
+    """An earlier release planned them in its document."""
+    variables = {"TOKEN": "hunter2"}
+    document = expected().model_dump(mode="json")
+    document["own_job"] |= {"environment": variables} if in_document else {}
+    task = Task(document=document, environment={} if in_document else variables)
+    arguments, _ = task.deferral()
+    (request,) = task.batch.submissions
+    assert {"name": "TOKEN", "value": "hunter2"} in request["containerOverrides"]["environment"]
+    assert ("hunter2" in str(arguments["document"])) == in_document
+
+
+def test_a_job_that_shares_an_instance_is_left_to_the_trigger_for_a_turn_more(monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 1000.0)
+    limits = {"longest_seconds": 3600, "execution_timeout": timedelta(seconds=60)}
+    task = Task(**ARRAY, **limits, **SHARED)
+    arguments, deferred = task.deferral()
+    assert task.batch.submissions == []
+    assert task.xcoms == {}
+    assert (arguments["job_id"], arguments["after"]) == (None, 4)
+    assert arguments["ahead"] == [2, 0]
+    assert arguments["request"]["arrayProperties"] == {"size": 5}
+    assert arguments["on_demand"] == arguments["request"] | {"jobQueue": ON_DEMAND_QUEUE}
+    assert arguments["deadline"] == 1000 + 4 * 60
+    assert arguments["latest_turn"] == 1000 + 3 * (60 + ENDING_SECONDS)
+    assert deferred.timeout == timedelta(seconds=4 * (60 + ENDING_SECONDS))
+
+
+def test_a_cleared_task_or_a_live_array_is_left_to_the_trigger():
+    """Jobs of its run or of another may be there and come first."""
+    task = Task(**SHARED | {"after": None}, cleared_after=1)
+    arguments, _ = task.deferral()
+    assert task.batch.submissions == []
+    assert (arguments["job_id"], arguments["after"]) == (None, None)
+    task = Task(**ARRAY, **SHARED, try_number=2)
+    task.batch.add_array(name(), ["RUNNING"] * 5)
+    arguments, _ = task.deferral()
+    assert (arguments["job_id"], arguments["request"]["jobName"]) == (None, name())
+    assert task.batch.submissions == []
+
+
+def test_a_retry_follows_a_live_job_that_need_not_be_alone_or_that_took_anothers_place():
+    task = Task(**SHARED, alone=False, try_number=2)
+    found = task.batch.add(name(), "RUNNING")
+    arguments, _ = task.deferral()
+    assert (arguments["job_id"], arguments["alone"]) == (found, False)
+    assert task.batch.submissions == []
+    task = Task(**SHARED, try_number=2)
+    spot = task.batch.add(name(), "FAILED", statusReason=RECLAIMED)
+    found = task.batch.add(name(), "RUNNING", ON_DEMAND_QUEUE)
+    arguments, _ = task.deferral()
+    assert (arguments["job_id"], arguments["earlier_job_ids"]) == (found, [spot])

@@ -201,24 +201,28 @@ def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other(
     assert sorted(succeeded) == sorted(["another-run", *names])
 
 
+NOT_FREE = "because its instance did not become free within {} s: job job-1 (another-run)"
+NOT_OVER = "because the previous task (map index 0) had not ended after 70 s"
+LONG = {"longest_seconds": 3600}
+
+
 @pytest.mark.parametrize(
-    ("over", "limits", "seconds"),
+    ("over", "limits", "why"),
     [
-        ([True], {"longest_seconds": 3600}, 3610),
-        ([True], {"deadline": CREATED + 60}, 70),
+        ([True], LONG, NOT_FREE.format(3610)),
+        ([True], {"deadline": CREATED + 60}, NOT_FREE.format(70)),
         # A job of another run does not take more than the task has left of its turns.
-        ([False] * 5 + [True], {"latest_turn": CREATED + 60, "longest_seconds": 3600}, 20),
+        ([False] * 5 + [True], LONG | {"latest_turn": CREATED + 60}, NOT_FREE.format(20)),
+        *(([False] * 8, {limit: CREATED + 60}, NOT_OVER) for limit in ("deadline", "latest_turn")),
     ],
 )
-def test_a_job_that_gets_no_turn_in_time_names_the_job_in_its_way(over, limits, seconds):
+def test_a_job_that_gets_no_turn_in_time_names_the_job_or_task_in_its_way(over, limits, why):
     following = Waiting(over, **limits)
     following.batch.add("another-run", "RUNNING")
     failure = following.fails()
     assert following.batch.submissions == []
-    assert (
-        f"because its instance did not become free within {seconds} s: job job-1 (another-run)"
-    ) in failure
-    assert "is RUNNING in arn:queue-spot" in failure
+    assert why in failure
+    assert ("is RUNNING in arn:queue-spot" in failure) is (why != NOT_OVER)
 
 
 def test_the_next_triggerer_finds_the_job_that_the_one_before_submitted_and_nobody_elses():
@@ -250,13 +254,29 @@ def test_a_job_that_batch_refuses_fails_its_task_unless_that_may_pass(monkeypatc
     following.succeeds((1, SUCCEEDED))
 
 
-def test_a_job_is_submitted_once_the_task_before_it_is_over():
+def test_airflow_is_asked_until_the_trigger_before_has_ended_and_seldom():
     following = Waiting([False, False, True])
     xcoms = following.succeeds((1, SUCCEEDED))
     assert following.asked == [(0, [])] * 3
     assert following.slept == [EVERY_SECONDS] * 3  # the last time before it looks again
     assert following.batch.submissions == [REQUESTED]
     assert xcoms["job_id"] == xcoms["return_value"] == "job-1"
+    # Nor does a trigger of another run, or one that must be alone, wake it.
+    before = of_task(Following(alone=False), 0)
+    others = of_task(Following(alone=False), 0, "another run"), of_task(Following(), 0)
+    following = of_task(Waiting([False, False, True], alone=False), 1)
+    following.pending = [lambda: None] * 12
+    following.pending[3:3] = map(ended, others)
+    following.pending += [ended(before)]
+    following.event((1, SUCCEEDED))
+    assert following.pending == []
+    assert len(following.asked) == 3
+    assert following.slept == [SOON_SECONDS] * 15
+    # Nor is the end of one remembered that nobody waits for: a triggerer lives for months.
+    of_task(Following(alone=False), 0).event((1, SUCCEEDED))
+    following = of_task(Waiting([False, True], alone=False), 1)
+    following.event((1, SUCCEEDED))
+    assert sum(following.slept) == EVERY_SECONDS
 
 
 def of_task(following, map_index, run_id="run"):
@@ -274,25 +294,6 @@ def ended(following):
         thread.join()
 
     return happen
-
-
-def test_airflow_is_asked_seldom_until_the_trigger_before_has_ended():
-    """Nor does a trigger of another run, or one that must be alone, wake it."""
-    before = of_task(Following(alone=False), 0)
-    others = of_task(Following(alone=False), 0, "another run"), of_task(Following(), 0)
-    following = of_task(Waiting([False, False, True], alone=False), 1)
-    following.pending = [lambda: None] * 12
-    following.pending[3:3] = map(ended, others)
-    following.pending += [ended(before)]
-    following.event((1, SUCCEEDED))
-    assert following.pending == []
-    assert len(following.asked) == 3
-    assert following.slept == [SOON_SECONDS] * 15
-    # Nor is the end of one remembered that nobody waits for: a triggerer lives for months.
-    of_task(Following(alone=False), 0).event((1, SUCCEEDED))
-    following = of_task(Waiting([False, True], alone=False), 1)
-    following.event((1, SUCCEEDED))
-    assert sum(following.slept) == EVERY_SECONDS
 
 
 def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
@@ -320,14 +321,6 @@ def test_airflow_is_asked_the_more_seldom_the_more_tasks_come_before():
         *((180, 7), (180, 6)),
         *((190, 7), (200, 7), (210, 7), (220, 7)),
     ]
-
-
-@pytest.mark.parametrize("limit", ["deadline", "latest_turn"])
-def test_a_task_that_waits_too_long_for_the_one_before_it_fails_and_names_it(limit):
-    following = Waiting([False] * 8, **{limit: CREATED + 60})
-    failure = following.fails()
-    assert following.batch.submissions == []
-    assert "because the previous task (map index 0) had not ended after 70 s" in failure
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ def test_the_cost_takes_the_place_of_the_most_that_it_could_be(aws, monkeypatch)
     assert run_spending(store, KEY).job_usd == costs
 
 
-def test_nodes_go_before_what_they_have_mounted_if_they_go_in_time():
+def test_nodes_go_before_what_they_have_mounted_if_in_time_and_before_another_is_named():
     running = standing()
     running.nodes.looks = 3
     began = running.now
@@ -246,6 +246,14 @@ def test_nodes_go_before_what_they_have_mounted_if_they_go_in_time():
     began = running.now
     running.collapses()
     assert 1200 + 1500 <= running.now - began < COLLAPSE_SECONDS
+    running = Running()
+    running.nodes.looks = 3
+    named_at = []
+    put = running.ssm.put_parameter
+    running.ssm.put_parameter = lambda **asked: (named_at.append(running.nodes.looks), put(**asked))
+    assert running.state() == "success"
+    assert named_at == [-1], "once Batch has ended them all"
+    assert running.xcoms == {"return_value": running.named}
 
 
 def test_it_goes_although_nodes_parameter_or_settings_can_not_be_seen():
@@ -259,27 +267,15 @@ def test_it_goes_although_nodes_parameter_or_settings_can_not_be_seen():
     running.collapses(settings=None, environment=None)
 
 
-def test_nodes_of_before_go_first_as_they_have_read_what_they_mount():
-    running = Running()
-    running.nodes.looks = 3
-    named_at = []
-    put = running.ssm.put_parameter
-    running.ssm.put_parameter = lambda **asked: (named_at.append(running.nodes.looks), put(**asked))
-    assert running.state() == "success"
-    assert named_at == [-1], "once Batch has ended them all"
-    assert running.xcoms == {"return_value": running.named}
-
-
 def test_a_cleared_task_leaves_the_next_ones_file_system_alone_and_that_of_before():
     running = standing()
     next_one = running.made(StandUpTrigger, run=CLEARED)
     assert running.state(next_one) == "success"
     asyncio.run(running.made(StandUpTrigger).on_kill())  # of another triggerer
     states = {key: one["Lifecycle"] for key, one in running.fsx.there.items()}
-    assert states == {running.trigger.file_system.file_system_id: "DELETING"} | {
-        next_one.file_system.file_system_id: "AVAILABLE"
-    }
-    assert running.named == next_one.file_system.file_system_id
+    first, second = (one.file_system.file_system_id for one in (running.trigger, next_one))
+    assert states == {first: "DELETING", second: "AVAILABLE"}
+    assert running.named == second
     running = standing()
     before = running.named
     next_one = running.made(StandUpTrigger, run=CLEARED)

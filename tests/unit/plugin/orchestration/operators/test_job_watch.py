@@ -1,11 +1,15 @@
-"""The shared watch, with a clock of its own."""
+"""The shared watch, with a clock of its own, and the clients that it asks."""
 
 import asyncio
+import gc
 import random
+import threading
 
 import pytest
 
-from batchmark.orchestration.operators.job_watch import Answer, JobWatch
+from batchmark.orchestration.aws_clients import PATIENT_ATTEMPTS, AwsAccess, AwsClients
+from batchmark.orchestration.operators.job_watch import Answer, JobWatch, shared_watch
+from tests.stand_ins.batch import FakeBatch, FakeClients
 
 INTERVAL = 5.0
 
@@ -83,17 +87,22 @@ def test_a_thousand_jobs_take_ten_calls_per_round_and_no_end_is_seen_late():
 def test_ends_are_seen_in_time_while_triggers_come_and_go():
     async def run():
         batch, chance = Batch(), random.Random(7)
-        watch, tasks, delays = batch.watch(), [], []
+        watch, tasks, delays, left = batch.watch(), [], [], {}
 
         async def follow(job_id):
             arrived = batch.now
             delays.append(await until_seen(batch, watch, job_id) - max(arrived, batch.ends[job_id]))
 
+        def leave(job_id, task):
+            left[job_id] = batch.now
+            task.cancel()
+
         def arrive(job_id, leaves):
             task = asyncio.get_running_loop().create_task(follow(job_id))
             tasks.append(task)
             if leaves:
-                batch.arrivals.append((batch.now + chance.uniform(0, 8), task.cancel))
+                at = batch.now + chance.uniform(0, 8)
+                batch.arrivals.append((at, lambda: leave(job_id, task)))
                 batch.arrivals.sort(key=lambda arrival: arrival[0])
 
         for number in range(400):
@@ -108,27 +117,13 @@ def test_ends_are_seen_in_time_while_triggers_come_and_go():
             await asyncio.sleep(0)
         stayed = [task for task in tasks if not task.cancelled()]
         await asyncio.gather(*stayed)
-        return len(stayed), delays
+        return len(stayed), delays, batch.calls, left
 
-    stayed, delays = asyncio.run(run())
+    stayed, delays, calls, left = asyncio.run(run())
     assert len(delays) == stayed > 300
     assert max(delays) <= 2 * INTERVAL
-
-
-def test_a_cancelled_waiter_affects_no_other():
-    async def run():
-        batch = Batch(stays=12.0, goes=100.0)
-        watch = batch.watch()
-        goes = asyncio.create_task(until_seen(batch, watch, "goes"))
-        stays = asyncio.create_task(until_seen(batch, watch, "stays"))
-        await let_others_run()
-        goes.cancel()
-        seen = await stays
-        return batch, seen
-
-    batch, seen = asyncio.run(run())
-    assert seen <= 12.0 + 2 * INTERVAL
-    assert all("goes" not in job_ids for at, job_ids in batch.calls if at > INTERVAL)
+    late = {job for at, asked in calls for job in asked if at > left.get(job, at) + INTERVAL}
+    assert (late, len(left)) == (set(), 100), "nobody asks for whom nobody waits"
 
 
 def answers(batch, *job_ids):
@@ -161,3 +156,71 @@ def test_the_watch_rests_when_nobody_waits_and_starts_again():
         return calls, len(batch.calls)
 
     assert asyncio.run(run()) == (1, 2)
+
+
+ACCESS = AwsAccess(region_name="eu-west-1", botocore_config='{"max_pool_connections": 3}')
+
+
+@pytest.fixture
+def clients(monkeypatch):
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    made = AwsClients(ACCESS)
+    yield made
+    for client in made._made.values():
+        client.close()
+
+
+def test_a_client_is_made_once_and_is_patient_but_for_submissions(clients):
+    batch = clients("batch")
+    assert clients("batch") is batch
+    assert batch.meta.region_name == "eu-west-1"
+    retries = batch.meta.config.retries
+    assert (retries["mode"], retries["total_max_attempts"]) == ("adaptive", PATIENT_ATTEMPTS)
+    assert batch.meta.config.max_pool_connections == 3
+    once = clients("batch", attempts=1)
+    assert once is not clients("batch")
+    assert once.meta.config.retries["total_max_attempts"] == 1
+
+
+def test_clients_are_shared_as_long_as_they_are_in_use():
+    first = AwsClients.shared(ACCESS)
+    assert AwsClients.shared(ACCESS) is first
+    assert AwsClients.shared(AwsAccess(region_name="us-east-1")) is not first
+    first_id = id(first)
+    del first
+    gc.collect()
+    assert not any(id(left) == first_id for left in AwsClients._shared.values())
+
+
+class Described(FakeClients):
+    """Clients of their own access, which record the calling threads."""
+
+    def __init__(self):
+        super().__init__(batch=FakeBatch())
+        self.access = AwsAccess(region_name=f"region-{id(self)}")
+        self.threads = set()
+
+    def __call__(self, service, *, attempts):
+        self.threads.add(threading.current_thread().name)
+        return super().__call__(service, attempts=attempts)
+
+
+def test_all_triggers_of_a_triggerer_share_one_watch_that_blocks_none_of_them():
+    clients = Described()
+    job_id = clients.clients["batch"].add("any", "RUNNING")
+
+    async def follow():
+        first, second = shared_watch(clients, 0.01), shared_watch(clients, 0.01)
+        assert second is first
+        assert shared_watch(clients, 0.02) is not first
+        answers = await asyncio.gather(first.next(job_id), second.next(job_id))
+        return first, [answer.job["jobId"] for answer in answers]
+
+    watch, answers = asyncio.run(follow())
+    assert answers == [job_id, job_id]
+    assert clients.threads == {"job-watch_0"}
+    assert clients.asked == [("batch", 2)]
+    other, _ = asyncio.run(follow())
+    assert other is not watch, "a watch belongs to its event loop"

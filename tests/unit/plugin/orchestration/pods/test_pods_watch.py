@@ -100,6 +100,5 @@ def test_a_cluster_that_does_not_answer_is_asked_again_for_a_while(error):
 def test_a_job_that_is_gone_or_never_ends_is_told():
     api = Api(("Running", "Running"), ApiException(status=404))
     assert watch(api) == "Kubernetes job job was deleted while it was running"
-    assert (
-        watch(Api(("Running", "Running"))) == "Kubernetes job job did not finish within its timeout"
-    )
+    late = watch(Api(("Running", "Running")))
+    assert late == "Kubernetes job job did not finish within its timeout"

@@ -92,9 +92,7 @@ def outcome(alerts):
 WANTED = {opened(EARLY)[0].id: ["open", "recovered"], opened(CHANGES[0])[0].id: ["open"]}
 
 
-def test_a_run_opens_closes_announces_and_sends_once(
-    run, alerts, published, context, monkeypatch, capsys
-):
+def test_a_run_opens_closes_and_tells_once(run, alerts, published, context, monkeypatch, capsys):
     counted = Deadly(monkeypatch, at=None, moment=None)
     ids = run()
     assert counted.count == len(OPERATIONS)
@@ -140,9 +138,7 @@ class Deadly:
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("at", range(len(OPERATIONS)), ids=OPERATIONS)
-def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
-    run, alerts, published, monkeypatch, capsys, at, moment
-):
+def test_a_killed_run_ends_as_any_other(run, alerts, published, monkeypatch, capsys, at, moment):
     Deadly(monkeypatch, at, moment)
     with pytest.raises(Killed):
         run()
@@ -163,9 +159,7 @@ def test_a_run_that_is_killed_and_tried_again_ends_as_if_it_was_not(
 
 
 @pytest.mark.parametrize("at", range(4), ids=OPERATIONS[:4])
-def test_what_a_dead_run_decided_is_done_by_the_next_look(
-    run, alerts, published, context, monkeypatch, at
-):
+def test_what_a_dead_run_decided_is_done_later(run, alerts, published, context, monkeypatch, at):
     Deadly(monkeypatch, at, "after")
     with pytest.raises(Killed):
         run()
@@ -174,15 +168,7 @@ def test_what_a_dead_run_decided_is_done_by_the_next_look(
     assert len(received(published)) == 1
 
 
-def test_a_run_that_was_never_planned_is_skipped_and_one_that_broke_off_fails(store, context):
-    with pytest.raises(AirflowSkipException, match="nothing was planned"):
-        alert_tasks.publish_alerts(context, None, None)
-    store.write(PLAN, RunPlan(jobs=(build_job("g5.xlarge", []).planned,)).model_dump_json())
-    with pytest.raises(AirflowFailException, match="incomplete; see open_alerts"):
-        alert_tasks.publish_alerts(context, None, None)
-
-
-def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, context, capsys):
+def test_nothing_new_is_not_sent_and_a_run_that_broke_off_fails(store, context, published, capsys):
     assert alert_tasks.open_alerts(context, store_changes(store)) == []
     alert_tasks.publish_alerts(context, [], "runs/a/report.html")
     makes_no_event(context)
@@ -192,9 +178,14 @@ def test_a_run_with_nothing_new_stores_and_sends_nothing(published, store, conte
         "No alert to open and none to change.\n"
         "Nothing to send: this run neither opened nor changed an alert.\n"
     )
+    with pytest.raises(AirflowSkipException, match="nothing was planned"):
+        alert_tasks.publish_alerts(context, None, None)
+    store.write(PLAN, RunPlan(jobs=(build_job("g5.xlarge", []).planned,)).model_dump_json())
+    with pytest.raises(AirflowFailException, match="incomplete; see open_alerts"):
+        alert_tasks.publish_alerts(context, None, None)
 
 
-def test_series_join_an_alert_without_a_message_and_are_listed(early, store, alerts, context):
+def test_series_join_without_a_message_and_count_for_a_recovery(early, store, alerts, context):
     key = store_changes(store, moved(21, 0.010, 0.012, some_series(5)))
     for _ in range(2):
         assert alert_tasks.open_alerts(context, key) == []
@@ -202,9 +193,6 @@ def test_series_join_an_alert_without_a_message_and_are_listed(early, store, ale
         assert (alert.id, len(alert.series)) == (opened(EARLY)[0].id, 5)
         assert "5 rows together" in alert_board([alert], None, None).lines[0].title
     assert alerts.messages() == []
-
-
-def test_a_recovery_counts_what_joined_and_makes_no_event(early, store, alerts, context):
     of = some_series(5)
     key = store_changes(store, moved(21, 0.010, 0.012, of), moved(26, 0.012, 0.010, of))
     alert_tasks.open_alerts(context, key)
@@ -228,7 +216,7 @@ def test_a_failed_send_is_made_up_for(run, alerts, published, context, monkeypat
     assert alerts.message("run-30").delivery("sns").attempts == 3
 
 
-def test_a_channel_without_an_answer_fails_the_task_once_after_those_that_took_nothing(
+def test_no_answer_fails_the_task_once_after_what_took_nothing(
     run, nowhere, alerts, published, set_up, monkeypatch
 ):
     no_answer = ReadTimeoutError(endpoint_url="https://sns")

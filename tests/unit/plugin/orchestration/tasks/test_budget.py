@@ -45,7 +45,7 @@ def refused(cloud, **params):
     return str(error.value)
 
 
-def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, capsys):
+def test_what_may_run_is_planned_with_its_version_and_booked_at_the_most_it_can_cost(cloud, capsys):
     jobs = tasks.plan_jobs(context(max_cost_usd=WORST))
     assert [job["job_queue"] for job in jobs] == ["arn:queue-cuda", "arn:queue-cpu"]
     plan = cloud.store(RUN_ID).plan()
@@ -58,6 +58,11 @@ def test_what_may_run_is_planned_and_booked_at_the_most_that_it_can_cost(cloud, 
     assert "What this run can cost at most" in said
     assert re.search(r"(?m)^all +\$8\.08 *$", said)
     assert f"On-Demand prices in us-east-1 as of 2026-11-20. Source: {TABLE.source}" in said
+    version = GivenVersion(commit="3f2a91c", branch="main")
+    fields = {"commit": "3f2a91c", "branch": "main", "label": " "}
+    for given, planned in ((fields, version), ({"commit": "", "label": None}, None)):
+        tasks.plan_jobs(context(**given))
+        assert [job.version for job in cloud.store(RUN_ID).plan().jobs] == [planned] * 2
 
 
 def submitted(kwargs):
@@ -83,14 +88,6 @@ def test_each_job_is_submitted_with_the_timeout_and_the_attempts_that_its_cap_co
             assert request["retryStrategy"]["evaluateOnExit"][-1]["action"] == "EXIT"
 
 
-def test_the_version_that_a_form_gives_is_planned_for_each_job(cloud):
-    version = GivenVersion(commit="3f2a91c", branch="main")
-    fields = {"commit": "3f2a91c", "branch": "main", "label": " "}
-    for given, planned in ((fields, version), ({"commit": "", "label": None}, None)):
-        tasks.plan_jobs(context(**given))
-        assert [job.version for job in cloud.store(RUN_ID).plan().jobs] == [planned] * 2
-
-
 SHARING = {
     "modes": ["time_slicing"],
     "replicas": [1, 2],
@@ -102,16 +99,13 @@ SHARING = {
 }
 
 
-def test_a_sharing_run_is_planned_and_booked_with_what_shares_its_devices(cloud, capsys):
+def test_a_sharing_run_is_planned_and_booked_and_tells_of_replicas_without_room(cloud, capsys):
     jobs = tasks.plan_sharing(context(**SHARING))
     assert [job["parameters"]["suite"] for job in jobs] == ["sharing"] * 2
     plan = cloud.store(RUN_ID).plan()
     assert [job.sharing.replicas for job in plan.jobs] == [(1, 2)] * 2
     assert cloud.record(RUN_ID).reserved_usd == WORST
     assert "has room" not in capsys.readouterr().out
-
-
-def test_numbers_of_replicas_that_a_target_has_no_room_for_are_told(cloud, capsys):
     g5 = {"instance_type": "g5.xlarge", "gpus": 0}
     shared = target("cuda", sharing="time_slicing", max_replicas=2, **g5)
     targets = {"g5.xlarge-shared": shared, "g5.xlarge": target("cuda", **g5)}
@@ -156,9 +150,8 @@ def test_a_booking_that_is_no_amount_lets_no_run_through_a_cap(cloud, capsys, fi
     key = f"costs/{MONTH}/odd.json"
     written = json.loads(cloud.read(key)) | {field: "USD" if field != "job_usd" else {"j": "USD"}}
     cloud.put(key, json.dumps(written).replace('"USD"', usd))
-    assert re.search(
-        rf"can't be summed up: {key} \({field}.* contain no valid amount", refused(cloud)
-    )
+    unsummed = rf"can't be summed up: {key} \({field}.* contain no valid amount"
+    assert re.search(unsummed, refused(cloud))
     assert f"missing or only partly included: {key} ({field}" in capsys.readouterr().out
 
 
@@ -190,9 +183,7 @@ def test_a_retry_of_the_plan_books_once_and_a_run_cleared_half_way_once_more(clo
 def test_a_run_id_that_another_dags_run_has_is_refused_but_not_one_that_looks_alike(cloud):
     tasks.plan_jobs(context())
     cloud.s3.calls.clear()
-    with pytest.raises(
-        AirflowFailException, match="already used by a run of gpu_cpu_benchmark: ch"
-    ):
+    with pytest.raises(AirflowFailException, match="already used by a run of gpu_cpu_benchmark:"):
         tasks.plan_jobs(context(dag_id="noise_calibration"))
     assert cloud.writes == []
     cloud.config = two_targets(monthly_cap_usd=20)
@@ -302,9 +293,8 @@ def test_after_the_run_what_it_did_cost_is_booked(cloud):
     tasks.plan_jobs(context())
     gone = build_lost("g5.xlarge", "Batch no longer knows it", repeat=2)
     gone = gone.model_copy(update={"job_id": "gone"})
-    failed = gone.model_copy(
-        update={"job_id": "failed", "seconds": 1800.0, "instance_type": "g5.xlarge"}
-    )
+    update = {"job_id": "failed", "seconds": 1800.0, "instance_type": "g5.xlarge"}
+    failed = gone.model_copy(update=update)
     record = settle(cloud, blog_job(0.17), lost=[gone, failed, build_lost("g5.xlarge", "")])
     assert record.finished
     assert record.job_usd == pytest.approx(

@@ -156,9 +156,7 @@ def test_an_environment_that_lacks_everything_fails_with_every_line(account):
         (False, ["g5.xlarge"], {"all", "g5.xlarge"}),
     ],
 )
-def test_shared_targets_are_checked_where_they_may_run(
-    account, monkeypatch, shared_too, asked, checked
-):
+def test_shared_targets_are_checked_on_demand(account, monkeypatch, shared_too, asked, checked):
     targets = dict(config().targets)
     shared = {"sharing": "mps", "max_replicas": 2}
     targets["g5.xlarge"] = targets["g5.xlarge"].model_copy(update=shared)

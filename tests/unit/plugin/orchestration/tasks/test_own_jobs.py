@@ -171,16 +171,11 @@ def checked(monkeypatch):
     return asked
 
 
-def test_an_own_jobs_own_definitions_are_checked(run, checked):
+def test_own_definitions_and_sides_smallest_types_are_checked(run, checked, monkeypatch, caplog):
     assert own_jobs.check_own_job(job_run(targets=["g5.xlarge"])) == "key"
-    ((config, targets, whose),) = checked
+    config, targets, whose = checked.pop()
     assert (targets, whose) == (["g5.xlarge"], {"own_jobs": True})
     assert config.targets["g5.xlarge"].job_definition == "arn:own-cuda:1"
-
-
-def test_sides_are_checked_with_the_smallest_type_that_holds_them(
-    run, checked, monkeypatch, caplog
-):
     caplog.set_level("INFO")
     assert own_jobs.check_sides(comparison()) == "key"
     config, targets, whose = checked.pop()
@@ -276,9 +271,7 @@ def test_a_job_that_was_not_run_says_why_and_fails_nothing_by_itself(run, ended,
     assert f"1 more job (1 on {lost.planned.target}): {why}." in capsys.readouterr().out
 
 
-def test_a_comparison_parses_no_document_a_third_time_and_writes_no_value_of_a_variable(
-    run, ended, monkeypatch
-):
+def test_a_comparison_parses_a_document_twice_and_writes_no_variable(run, ended, monkeypatch):
     parsed = Counter()
 
     def parse(text):

@@ -1,4 +1,4 @@
-"""What a schedule of runs finds, confirms, tells and books."""
+"""What a schedule of runs finds, confirms, tells and books, and that tasks may run twice."""
 
 import pytest
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -8,15 +8,16 @@ from batchmark.changes.alerts.store import AlertStore
 from batchmark.changes.evidence import LEAST_AFTER
 from batchmark.core.suites import OWN_DTYPES
 from batchmark.history.rebuild import rebuild
-from batchmark.history.store import HistoryStore
+from batchmark.history.store import HistoryStore, run_prices
 from batchmark.orchestration import run_history
 from batchmark.orchestration.tasks import regressions
 from batchmark.report.change_records import ChangesSection
 from batchmark.runs import result_documents
+from batchmark.runs.collected_runs import store_run
 from batchmark.runs.spending import run_spending
 from tests.builders.pairs import calibration
 from tests.builders.spending import build_spending, worst_case
-from tests.stand_ins.regression_schedule import GPU, Instance, quiet_runs
+from tests.stand_ins.regression_schedule import GPU, Instance, left, quiet_runs
 
 
 def test_a_slower_run_that_fresh_jobs_confirm_is_one_alert_in_the_same_run(schedule, monkeypatch):
@@ -105,9 +106,8 @@ def test_without_fresh_jobs_only_what_the_history_shows_is_told(schedule):
     schedule.reruns = False
     quiet_runs(schedule, 15)
     rounds = [schedule.run(gpu=1.12)]
-    section = ChangesSection.model_validate_json(
-        schedule.store.read(schedule.store.prefix + CHANGES_SECTION)
-    )
+    text = schedule.store.read(schedule.store.prefix + CHANGES_SECTION)
+    section = ChangesSection.model_validate_json(text)
     assert "reruns" in section.notes[0]
     assert section.confirmations == ()  # nothing was run again
     rounds += [schedule.run(gpu=1.12) for _ in range(5)]
@@ -191,3 +191,42 @@ def test_a_calibration_tells_the_noise_of_the_rows_that_it_still_fits(schedule):
     schedule.store.put(noise_key("blog", OWN_DTYPES, GPU), calibration(GPU).to_json())
     assert priors() == [GPU]
     assert priors(gpu=1.12) == []  # with another driver
+
+
+def repeat(schedule):
+    """A cleared run's tasks from collect_results on, whose jobs left what they left."""
+    store, config = schedule.store, schedule.config
+    whole = schedule.collected
+    again = {(one.planned.target, one.planned.repeat): one for one in whole.jobs}
+    own = [one for one in whole.jobs if one.planned.purpose != "confirmation"]
+    collected = whole.model_copy(update={"jobs": tuple(own)})
+    store_run(store, collected)
+    prices = run_prices(store, config.region, collected)
+    HistoryStore.of(config).append(collected, prices, store.name)
+    schedule._job = lambda planned, factor: again[planned.target, planned.repeat]
+    return schedule.look()
+
+
+def test_each_task_repeated_leaves_the_same_history_and_the_same_alert(schedule, capsys):
+    quiet_runs(schedule, 15)
+    schedule.run(gpu=1.12)
+    before = left(schedule)
+    repeat(schedule)
+    assert left(schedule) == before
+    # Fresh jobs that ran count where a repeated run may submit no more.
+    schedule.max_cost_usd = 0.01
+    once, twice, _ = repeat(schedule)
+    assert (once, twice) == (0, 0)
+    assert "max_cost_usd leaves only 0.01" in capsys.readouterr().out
+    assert left(schedule) == before
+
+
+def test_a_level_that_its_run_told_of_is_confirmed_again_where_the_run_is_repeated(schedule):
+    quiet_runs(schedule, 20)
+    while not schedule.run(cpu=1.04)[0]:
+        pass
+    assert len(schedule.alerts) == 1
+    before = left(schedule)
+    once, twice, _ = repeat(schedule)
+    assert (once, twice) == (1, 2)
+    assert left(schedule) == before

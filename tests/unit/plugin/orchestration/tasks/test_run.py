@@ -56,7 +56,7 @@ def collect(store, *collected, lost=()):
     return store_run(store, made)
 
 
-def test_a_calibration_is_stored_twice_and_used_by_the_next_comparison(store):
+def test_a_calibration_is_used_by_the_next_comparison_but_for_one_of_another_release(store, capsys):
     key = run.publish_noise(CONTEXT, collect(store, *jobs()))
     assert key == store.prefix + NOISE_HTML
     assert b"3 jobs<" in store.read(key)
@@ -67,9 +67,6 @@ def test_a_calibration_is_stored_twice_and_used_by_the_next_comparison(store):
     text = store.read(run.compare(CONTEXT, collect(store, *single)))
     (pair,) = Comparison.model_validate_json(text).pairs
     assert pair.rows[0].noise.source == "calibration"
-
-
-def test_a_table_of_another_release_is_left_aside(store, capsys):
     key = noise_key("blog", "float32", "g5.xlarge")
     store.put(key, "{}")
     text = store.read(run.compare(CONTEXT, collect(store, *jobs())))
@@ -84,15 +81,7 @@ def test_a_target_without_a_calibration_fails_the_task_after_publishing(store):
     assert store.read(noise_key("blog", "float32", "c5.2xlarge"))
 
 
-def test_a_calibration_of_another_dtype_lies_beside_it(store):
-    run.publish_noise(CONTEXT, collect(store, *jobs()))
-    before = store.read(noise_key("blog", "float32", "g5.xlarge"))
-    run.publish_noise(CONTEXT, collect(store, *map(in_bfloat16, jobs())))
-    assert store.read(noise_key("blog", "float32", "g5.xlarge")) == before
-    assert parse_table(store.read(noise_key("blog", "bfloat16", "g5.xlarge"))).dtype == "bfloat16"
-
-
-def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
+def test_an_older_run_published_again_or_of_another_dtype_replaces_no_table(store, capsys):
     day = timedelta(days=1)
     later = [job.model_copy(update={"stopped_at": job.stopped_at + day}) for job in jobs()]
     run.publish_noise(CONTEXT, collect(store, *later))
@@ -105,6 +94,9 @@ def test_an_older_run_published_again_replaces_no_newer_table(store, capsys):
     )
     for told in (capsys.readouterr().out, store.read(key).decode()):
         assert text in told
+    run.publish_noise(CONTEXT, collect(store, *map(in_bfloat16, jobs())))
+    assert store.read(noise_key("blog", "float32", "g5.xlarge")) == before
+    assert parse_table(store.read(noise_key("blog", "bfloat16", "g5.xlarge"))).dtype == "bfloat16"
 
 
 @pytest.fixture
@@ -152,9 +144,7 @@ def test_a_run_whose_jobs_failed_alike_says_so_in_a_line(store, context):
     )
 
 
-def test_a_report_of_nodes_has_its_predictions_and_the_price_of_the_planned_file_system(
-    store, context
-):
+def test_a_report_of_nodes_has_predictions_and_the_price_of_the_planned_file_system(store, context):
     key = report_of(store, context, *sweep(Cluster(), (1, 2, 4)))
     page = store.read(store.prefix + FILE)
     assert b"What if there were more nodes?" in page

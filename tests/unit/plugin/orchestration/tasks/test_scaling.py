@@ -32,7 +32,7 @@ def context(**changes):
     return planning_context(RUN_ID, fields | changes, dag_id=RUN.dag_id)
 
 
-def test_each_number_of_nodes_is_a_job_and_the_plan_has_the_file_system(store, capsys):
+def test_each_number_of_nodes_is_a_job_with_files_unless_images_are_synthetic(store, capsys):
     found = scaling.plan_jobs(context())
     assert [one["node_overrides"]["numNodes"] for one in found] == [1, 2]
     plan = store.plan()
@@ -43,16 +43,12 @@ def test_each_number_of_nodes_is_a_job_and_the_plan_has_the_file_system(store, c
     told = capsys.readouterr().out
     for text in ("2 of 3 nodes in all", "3600 s + 9,000 s", "file system, SCRATCH_2", "1,200 GiB"):
         assert text in told
-
-
-def test_synthetic_images_need_no_file_system_and_odd_numbers_are_told(store, capsys):
     scaling.plan_jobs(context(data=["synthetic"]))
     plan = store.plan()
     assert (plan.file_system, plan.worst_case.file_system) == (None, None)
     scaling.plan_jobs(context(node_counts=[1, 3]))
-    assert (
-        "512 images can't be divided equally among 3 nodes x 8 devices" in capsys.readouterr().out
-    )
+    odd = "512 images can't be divided equally among 3 nodes x 8 devices"
+    assert odd in capsys.readouterr().out
 
 
 def test_the_environment_is_checked_for_the_most_nodes(store, monkeypatch):

@@ -71,6 +71,11 @@ def test_a_side_is_found_with_all_that_it_may_run_on(clients):
     assert found.parameters == {"quality": "50", "size": "1"}
     assert found.notes == ()
     clients.assert_all_was_asked()
+    answer(clients)
+    found = only(clients, vcpus=4, memory_mib=9000, timeout_seconds=60, command=["a"])
+    assert found.types == ("c5.4xlarge",)
+    assert (found.target.vcpus, found.target.memory_mib) == (4, 9000)
+    assert (found.target.timeout_seconds, found.command) == (60, ("a",))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +100,7 @@ def test_only_definitions_that_terraform_allows_are_run_in_any_revision(clients,
         assert discover(clients, [side()], arns)
 
 
-def test_all_compute_environments_of_its_queue_are_kept(clients):
+def test_all_environments_of_a_queue_are_kept_and_a_job_that_asks_for_a_gpu_runs_on_cuda(clients):
     kinds = {"cheap": "SPOT", "plain": "EC2", "cheap-2": "SPOT"}
     order = [
         {"order": number, "computeEnvironment": f"{ARN}:compute-environment/{name}"}
@@ -105,14 +110,14 @@ def test_all_compute_environments_of_its_queue_are_kept(clients):
     answer(clients, queues=[queue(computeEnvironmentOrder=order)], environments=environments)
     kept = only(clients).target.compute_environments
     assert (kept.names, kept.more) == (tuple(kinds), ("cheap-2",))
-
-
-def test_only_types_that_hold_the_job_count(clients):
-    answer(clients)
-    found = only(clients, vcpus=4, memory_mib=9000, timeout_seconds=60, command=["a"])
-    assert found.types == ("c5.4xlarge",)
-    assert (found.target.vcpus, found.target.memory_mib) == (4, 9000)
-    assert (found.target.timeout_seconds, found.command) == (60, ("a",))
+    gpus = [environment("plain", resources={"instanceTypes": ["g4dn"]})]
+    requirements = [{"type": "GPU", "value": "1"}, {"type": "MEMORY", "value": "2048"}]
+    defined = definition(container={"resourceRequirements": requirements}, timeout={})
+    answer(clients, environments=gpus, definitions=[defined], types=GPUS)
+    found = only(clients)
+    assert (found.target.device, found.target.gpus) == ("cuda", 1)
+    assert found.types == ("g4dn.xlarge", "g4dn.12xlarge")
+    assert found.target.timeout_seconds == 3600
 
 
 @pytest.mark.parametrize(
@@ -165,15 +170,7 @@ def test_without_a_revision_it_is_the_newest_active_one_and_else_the_one_named(c
     clients.assert_all_was_asked()  # and nothing twice
 
 
-def test_a_job_that_asks_for_a_gpu_runs_on_cuda_and_without_any_timeout_for_an_hour(clients):
-    gpus = [environment("plain", resources={"instanceTypes": ["g4dn"]})]
-    requirements = [{"type": "GPU", "value": "1"}, {"type": "MEMORY", "value": "2048"}]
-    defined = definition(container={"resourceRequirements": requirements}, timeout={})
-    answer(clients, environments=gpus, definitions=[defined], types=GPUS)
-    found = only(clients)
-    assert (found.target.device, found.target.gpus) == ("cuda", 1)
-    assert found.types == ("g4dn.xlarge", "g4dn.12xlarge")
-    assert found.target.timeout_seconds == 3600
+RENDER = {"awslogs_group": "/render"}
 
 
 def logging(driver="awslogs", mode="blocking", **options):
@@ -184,27 +181,15 @@ def logging(driver="awslogs", mode="blocking", **options):
 @pytest.mark.parametrize(
     ("options", "log", "problem"),
     [
+        ({"driver": "splunk"}, None, "its definition uses the log driver splunk: choose one that"),
+        ({"awslogs_region": "us-west-2"}, None, "its definition logs to us-west-2: choose one"),
         (
-            {"driver": "splunk"},
-            None,
-            "its definition uses the log driver splunk: choose one that uses",
-        ),
-        (
-            {"awslogs_region": "us-west-2"},
-            None,
-            f"its definition logs to us-west-2: choose one that logs to {REGION}",
-        ),
-        (
-            {"awslogs_group": "/render"},
+            RENDER,
             "AccessDeniedException",
             "Airflow is not allowed to read its log group /render (AccessDeniedException): add it "
             "to Terraform's log_group_names",
         ),
-        (
-            {"awslogs_group": "/render"},
-            "ResourceNotFoundException",
-            "its log group /render does not exist: create it",
-        ),
+        (RENDER, "ResourceNotFoundException", "its log group /render does not exist: create it"),
     ],
 )
 def test_what_takes_a_log_that_nobody_can_read_is_refused(clients, options, log, problem):
@@ -216,9 +201,8 @@ def test_what_takes_a_log_that_nobody_can_read_is_refused(clients, options, log,
         answer(clients, **asked)
         with pytest.raises(PlanError) as refused:
             only(clients, **wish)
-        assert str(refused.value).startswith(
-            f"side 'old': its check or output is read from the job's log, but {problem}"
-        )
+        why = f"side 'old': its check or output is read from the job's log, but {problem}"
+        assert str(refused.value).startswith(why)
         assert str(refused.value).endswith("; or omit both")
     clients.assert_all_was_asked()
 
@@ -226,9 +210,9 @@ def test_what_takes_a_log_that_nobody_can_read_is_refused(clients, options, log,
 @pytest.mark.parametrize(
     ("options", "log"),
     [
-        ({"awslogs_group": "/render"}, {"logGroupName": "/render", "limit": 1}),
+        (RENDER, {"logGroupName": "/render", "limit": 1}),
         ({}, "ResourceNotFoundException"),
-        ({"awslogs_group": "/render", "awslogs_create_group": "true"}, "ResourceNotFoundException"),
+        (RENDER | {"awslogs_create_group": "true"}, "ResourceNotFoundException"),
     ],
 )
 def test_a_log_group_that_is_there_or_will_be_made_is_in_order(clients, options, log):
@@ -284,6 +268,9 @@ def test_retry_rules_that_will_not_count_are_told(clients, strategy, told):
 
 
 EKS = {"eksClusterArn": "a", "kubernetesNamespace": "b"}
+FAIR = queue(schedulingPolicyArn=f"{ARN}:scheduling-policy/fair")
+INACTIVE = definition(status="INACTIVE")
+SHORT = definition(timeout={"attemptDurationSeconds": 30})
 
 
 def broken(**changes):
@@ -294,48 +281,21 @@ def broken(**changes):
     ("given", "message"),
     [
         ({"queues": [queue(state="DISABLED")]}, "queue images is DISABLED and VALID (no rea"),
-        (
-            {"queues": [queue(status="INVALID", statusReason="role is gone")]},
-            "queue images is ENABLED and INVALID (role is gone): fix it, or use another queue",
-        ),
-        (
-            {"queues": [queue(schedulingPolicyArn=f"{ARN}:scheduling-policy/fair")]},
-            "queue images uses the scheduling policy fair, which needs a share identifier",
-        ),
-        (
-            {"environments": broken(state="DISABLED")},
-            "no compute environment that is ENABLED and VALID",
-        ),
+        ({"queues": [queue(status="INVALID", statusReason="gone")]}, "ENABLED and INVALID (gone)"),
+        ({"queues": [FAIR]}, "queue images uses the scheduling policy fair, which needs a share"),
+        ({"environments": broken(state="DISABLED")}, "no compute environment that is ENABLED and"),
         ({"environments": broken(type="UNMANAGED")}, "cheap of queue images is UNMANAGED: Ba"),
         ({"environments": broken(resources={"type": "FARGATE"})}, "of queue images uses FARGATE"),
         ({"environments": broken(eksConfiguration=EKS)}, "of queue images uses EKS: Batchmark"),
         ({"definitions": []}, "no ACTIVE job definition 'resize' in this region: specify"),
-        (
-            {"definitions": [definition(status="INACTIVE")], "job_definition": "resize:7"},
-            "job definition resize:7 is INACTIVE: use an ACTIVE revision, or omit the revision",
-        ),
+        ({"definitions": [INACTIVE], "job_definition": "resize:7"}, "is INACTIVE: use an ACTIVE"),
         ({"definitions": [definition(type="multinode")]}, "resize:7 is of type multinode: use one"),
-        (
-            {"definitions": [SEVERAL]},
-            "resize:7 has ecsProperties: use one with containerProperties",
-        ),
-        (
-            {"definitions": [definition(platformCapabilities=["FARGATE"])]},
-            (
-                "job definition resize:7 is for Fargate, whose hosts are not visible: use one for "
-                "EC2"
-            ),
-        ),
-        (
-            {"definitions": [definition(timeout={"attemptDurationSeconds": 30})]},
-            "its definition's timeout is 30 s, below Batch's minimum of 60 s: set the side's ",
-        ),
+        ({"definitions": [SEVERAL]}, "resize:7 has ecsProperties: use one with containerProp"),
+        ({"definitions": [definition(platformCapabilities=["FARGATE"])]}, "7 is for Fargate"),
+        ({"definitions": [SHORT]}, "its definition's timeout is 30 s, below Batch's minimum of 60"),
         ({"gpus": 1}, "1 GPU, but none of the queue's instance types (c5) has more than 0: lower"),
         ({"vcpus": 17}, "17 vCPUs, but none of the queue's instance types (c5) has more than 16"),
-        (
-            {"types": [*C5[1:], FLAT], "vcpus": 16, "memory_mib": 8192},
-            "its job requests 16 vCPUs, 8192 MiB, 0 GPUs, but no instance of c5 has",
-        ),
+        ({"types": [*C5[1:], FLAT], "vcpus": 16, "memory_mib": 8192}, "8192 MiB, 0 GPUs, but no "),
         ({"memory_mib": 32768}, "has all of that in addition to ECS's share"),
     ],
 )

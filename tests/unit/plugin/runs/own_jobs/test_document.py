@@ -72,7 +72,7 @@ def test_the_whole_job_is_a_row_with_one_sample():
     assert document(own_job=plan(command=())).own_job.command is None, "an image's own is not known"
 
 
-def test_a_document_names_its_job_its_version_and_when_and_on_what_it_ran():
+def test_a_document_names_its_job_its_version_and_what_it_ran_on_as_far_as_that_is_known():
     version = GivenVersion(commit="3f2a91c", label="spring")
     found = document(version=version)
     assert found.version == version
@@ -90,17 +90,11 @@ def test_a_document_names_its_job_its_version_and_when_and_on_what_it_ran():
     assert environment.gpu_memory_bytes == 23028 * 2**20
     assert environment.image == "docker.io/lab/thumbnails:3.1"
     assert environment.image_digest == DIGEST
-
-
-def test_of_a_job_that_tells_nothing_batch_knows_what_it_asked_for():
     environment = document(said=NOT_KNOWN, where=JobHost()).environment
     unknown = (environment.cpu_model, environment.kernel, environment.torch_version)
     assert unknown == ("unknown",) * 3
     assert (environment.cpu_threads, environment.memory_bytes) == (4, 8 * 2**30)
     assert (environment.instance_type, environment.image_digest) == (None, None)
-
-
-def test_a_digest_in_the_reference_is_the_images():
     named = "sha256:" + "12" * 32
     found = document(described(container={"image": f"lab/thumbnails@{named}"}))
     assert found.environment.image_digest == named
@@ -181,9 +175,7 @@ def test_a_metric_is_a_row_of_its_own_in_which_less_is_better_up_to_its_bounds()
     assert (speed.samples_seconds, speed.cold_seconds) == ((0.25, 0.2), 0.25)
     assert (loss.parameters["better"], loss.samples_seconds) == ("lower", (0.5,))
     assert loss.peak_memory_bytes is None
-    lines = [
-        metric(way, value, better=way) for value in ("1e-9", "1e9") for way in ("true", "false")
-    ]
+    lines = [metric(way, one, better=way) for one in ("1e-9", "1e9") for way in ("true", "false")]
     found = document(said=told(*lines))
     samples = [row.samples_seconds for row in found.measurements[1:]]
     assert samples == [pytest.approx((1e9, 1e-9)), pytest.approx((1e-9, 1e9))]
@@ -241,9 +233,8 @@ def test_where_batchs_times_can_not_be_the_jobs_own_clock_serves(problem, attemp
     found = document(job)
     assert found.measurements[0].samples_seconds == (80.25,) == (found.total_seconds,)
     assert found.own_job.running_seconds is None
-    assert found.own_job.doubts == (
-        f"{problem}, so its time covers only the command, measured by the job's own clock",
-    )
+    why = f"{problem}, so its time covers only the command, measured by the job's own clock"
+    assert found.own_job.doubts == (why,)
     assert (found.finished_at - found.started_at).total_seconds() == 80.25
     found = document(job, read_lines(marked(metric())), own_job=BARE)
     whole, speed = found.measurements

@@ -73,16 +73,13 @@ def test_a_command_began_at_a_time_that_a_document_can_hold(milliseconds, began_
     assert read_lines([line]).facts.began_at == began_at
 
 
-def test_what_an_image_or_a_log_lacks_is_not_known():
+def test_what_an_image_or_a_log_lacks_is_not_known_nor_said_by_the_command_itself():
     found = facts_of("begin 1", "end 3")
     assert found.began_at is not None
     assert (found.exit_code, found.command_seconds, found.cpu_model) == (3, None, None)
     found = read_lines(marked(metric(), *facts(*END, "check 7"))).facts
     assert (found.began, found.exit_code, found.check_exit_code) == (False, 0, 7)
     assert (found.is_over, found.command_seconds) == (True, None)
-
-
-def test_the_command_itself_says_neither_what_it_runs_on_nor_how_it_ended():
     said = ("cpu Fast", "threads 999", GPU, "end 0 5001", "check 0", "begin 1 1")
     found = facts_of("end 0 1", "check 0", *BEGIN, *said, "end 3 5080", "check 7")
     assert found.gpus == []
@@ -110,9 +107,8 @@ def test_a_fact_that_makes_no_sense_changes_none_that_does(junk):
 
 def test_metrics_of_both_sources_are_kept_in_order_each_the_way_it_was_first_told():
     loss = metric("loss", "0.5", "1", "false", FILE_MARK)
-    told = read_lines(
-        marked(metric(), metric(better="false"), loss, metric(unit="1/s", better="false"))
-    )
+    said = [metric(), metric(better="false"), loss, metric(unit="1/s", better="false")]
+    told = read_lines(marked(*said))
     assert [
         (line.metric, line.value, line.unit, line.higher_is_better) for line in told.metrics
     ] == [
@@ -228,6 +224,5 @@ def test_nobody_begins_in_the_wrappers_place_even_if_its_beginning_was_lost():
     told = read_lines(marked(*facts(*forged), *said))
     assert told.facts == read_lines(marked(*said)).facts
     assert not told.facts.began
-    assert [(bad.text, bad.problem) for bad in told.bad_lines] == [
-        (text, NOT_THE_WRAPPERS) for text in forged
-    ]
+    assert [bad.text for bad in told.bad_lines] == list(forged)
+    assert {bad.problem for bad in told.bad_lines} == {NOT_THE_WRAPPERS}

@@ -1,14 +1,19 @@
-"""What the form of job_comparison takes as sides."""
+"""What the form of job_comparison takes as sides, and whose queues are remembered."""
 
 import re
 import traceback
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from batchmark.aws.result_bucket import RunStore
 from batchmark.core.errors import PlanError
+from batchmark.runs.own_jobs.known_queues import remember, remembered
 from batchmark.runs.own_jobs.sides import Side, parse_sides
 from tests.builders.existing_jobs import found
+from tests.builders.leaks import ARN
 from tests.builders.runs import PRICES
+from tests.stand_ins.bucket import MemoryBucket
 
 SIDE = {"name": "old", "job_queue": "images", "job_definition": "resize:7"}
 # Of each field, what it can't be.
@@ -92,3 +97,17 @@ def test_the_dearest_type_that_it_may_run_on_is_what_the_worst_case_counts(price
     table = PRICES.model_copy(update={"on_demand": prices})
     assert side.at_worst(table).target.instance_type == dearest
     assert side.target.instance_type == "c5.xlarge"
+
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+OLD, NEW = f"{ARN}:job-queue/old", f"{ARN}:job-queue/new"
+
+
+def test_a_queue_is_remembered_for_thirty_days_after_its_last_comparison():
+    store = RunStore(MemoryBucket("results", "us-east-1"), "results", "run")
+    store.put("guard/queues/notes.json", "{}")  # somebody else's
+    assert remembered(store, NOW) == []
+    remember(store, {OLD, NEW}, NOW)
+    remember(store, [NEW], NOW + timedelta(days=5))
+    for days, known in ((30, [NEW, OLD]), (31, [NEW]), (36, [])):
+        assert sorted(remembered(store, NOW + timedelta(days=days))) == known

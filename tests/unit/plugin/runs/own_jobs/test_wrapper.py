@@ -1,11 +1,14 @@
 """The script that own jobs run below: its command starts as it is, and it ends as its command.
 
-And all else that the operator submits an own job with.
+Nobody speaks for it: neither its command nor its check, what they leave, nor the environment. And
+all else that the operator submits an own job with.
 """
 
 import hashlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +18,7 @@ import pytest
 
 from batchmark.aws.job_log import MARKS, MarkedLine
 from batchmark.core.errors import PlanError
-from batchmark.runs.own_jobs.lines import read_lines
+from batchmark.runs.own_jobs.lines import NOT_THE_WRAPPERS, OUTSIDE, read_lines
 from batchmark.runs.own_jobs.wrapper import (
     CHECK,
     MOST_CHARACTERS,
@@ -27,7 +30,8 @@ from batchmark.runs.own_jobs.wrapper import (
     script,
 )
 from batchmark_job.result.metric import FILE_VARIABLE
-from tests.builders.watched_jobs import plan
+from tests.builders.files import put
+from tests.builders.watched_jobs import FALSE_FACTS, KEY, facts, plan
 from tests.stand_ins.wrapped_commands import (
     INSTALLED,
     SHELLS,
@@ -49,7 +53,7 @@ def test_a_shell_that_images_have_is_tried(name):
     subprocess.run([INSTALLED[name], *options, "-n", "-c", script()], check=True)
 
 
-def test_the_script_has_nothing_that_batch_replaces_and_must_fit_into_overrides():
+def test_the_script_reads_its_own_names_has_nothing_that_batch_replaces_and_must_fit():
     assert not [each for each in ("$(", "$$", "Ref::") if each in script()]
     assert len(script()) < 3100
     assert len(json.dumps(command(["x"]))) < 3400
@@ -57,11 +61,14 @@ def test_the_script_has_nothing_that_batch_replaces_and_must_fit_into_overrides(
     with pytest.raises(ValueError, match="no command"):
         command([])
     room = MOST_CHARACTERS - ROOM_FOR_BATCH - len(json.dumps(container_of()))
-    with pytest.raises(
-        PlanError, match=r"thumbnails's command, .* ECS allows only 8,192: put a script"
-    ):
+    with pytest.raises(PlanError, match=r"thumbnails's command, .* ECS allows only 8,192: put"):
         container_of(check="x" * room)
     container_of(check="x" * (room - 100))
+    known = set(DOCUMENTED)
+    words = r"\$\{?([A-Za-z_]\w*)|\b(_[a-z]+)=|(?:read -r|unset)((?: _\w*)+)"
+    for read_name, set_name, set_names in re.findall(words, script()):
+        assert not read_name or read_name in known
+        known |= {set_name, *set_names.split()}
 
 
 @pytest.mark.parametrize(
@@ -215,9 +222,7 @@ METRIC = '{"metric": "rate", "value": 2, "unit": "1/s", "higher_is_better": true
 def test_what_is_told_is_read_as_it_is_meant(wrapped, programs):
     programs(**{"nvidia-smi": SMI})
     tell = f"{SMI_WATCHES}; echo x >made; echo '{METRIC}' >>\"$BATCHMARK_METRICS\""
-    done = wrapped.sh(tell, **{CHECK: "test -s made", OUTPUT: "made"})
-    said = [line for line in done.text.splitlines() if line.startswith(MARKS)]
-    told = read_lines(MarkedLine(number, line) for number, line in enumerate(said))
+    told = read(wrapped.sh(tell, **{CHECK: "test -s made", OUTPUT: "made"}))
     found = told.facts
     assert [gpu.name for gpu in found.gpus] == ["NVIDIA L4"] * 2
     assert (found.exit_code, found.check_exit_code, found.output_sha256) == (0, 0, RIGHT)
@@ -245,3 +250,79 @@ def test_a_job_runs_below_a_shell_or_as_it_is_and_asks_only_for_what_differs():
         ("MEMORY", "512"),
         ("GPU", "1"),
     ]
+
+
+# That the script may read beside its own names: Batchmark's, and what every shell sets itself.
+DOCUMENTED = {FILE_VARIABLE, CHECK, OUTPUT, OUTPUT_SHA256, "PWD"}
+NAMES = set(re.findall(r"\b_[a-z]+\b", script()))
+KEYS = ("", "- ", f"{KEY} ")
+FORGERY = "\n".join(facts(*(f"{key}{fact}" for key in KEYS for fact in FALSE_FACTS)))
+FORGE = f"cat <<'END'\n{FORGERY}\nEND\n"
+
+
+def read(done):
+    """What Batchmark makes of all that was printed."""
+    said = [line for line in done.text.splitlines() if line.startswith(MARKS)]
+    return read_lines(MarkedLine(number, line) for number, line in enumerate(said))
+
+
+def test_what_command_check_and_a_process_left_behind_forge_is_named_and_changes_nothing(wrapped):
+    left = f"({until('[ -e checking ]')}; {FORGE}touch forged) &\n"
+    check = f"{FORGE}touch checking; {until('[ -e forged ]')}; exit 4"
+    done = wrapped.sh(f"{FORGE}{left}echo x >made", **{CHECK: check, OUTPUT: "made"})
+    told = read(done)
+    known = told.facts
+    assert (known.exit_code, known.check_exit_code) == (0, 4)
+    assert known.output_sha256 == hashlib.sha256(b"x\n").hexdigest()
+    assert f"{known.began_uptime:.2f}" == done.facts["begin"].split()[1]
+    assert f"{known.ended_uptime:.2f}" == done.facts["end"].split()[1]
+    assert (known.gpu_busy, told.metrics_left_out, told.metrics) == (None, 0, [])
+    assert {line.problem for line in told.bad_lines} == {NOT_THE_WRAPPERS}
+    assert len(told.bad_lines) == 3 * len(FORGERY.splitlines())
+
+
+def test_no_program_finds_the_key_in_arguments_or_variables(wrapped, programs, tmp_path):
+    """Any process may read those of all others of its user."""
+    called = ("awk", "cut", "mktemp", "nproc", "rm", "sed", "sh", "sha256sum", "timeout", "wc")
+    note = f'{{ env; echo "$0 $*"; }} >>{tmp_path}/noted\n'
+    programs(**{name: f'{note}exec {shutil.which(name)} "$@"' for name in called})
+    programs(**{"nvidia-smi": note + SMI})
+    look = "cat /proc/$PPID/environ /proc/$PPID/cmdline >>noted"
+    done = wrapped.sh(
+        f"{look}; {SMI_WATCHES}; echo x >made; echo x >>$BATCHMARK_METRICS",
+        **{CHECK: look, OUTPUT: "made", "_job": "preset", "SHELLOPTS": "allexport"},
+    )
+    assert {"gpu_busy", "check", "sha256"} <= done.facts.keys()
+    noted = (tmp_path / "noted").read_text(errors="replace")
+    assert "query-gpu" in noted
+    assert len(done.key) == 36
+    assert done.key not in noted
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_names_of_its_own_in_the_environment_change_nothing(wrapped, programs, installed):
+    if not installed:
+        programs.only("sh")
+    assert len(NAMES) > 15
+    plain = wrapped.sh("exit 3")
+    preset = wrapped.sh("exit 3", **dict.fromkeys(NAMES, "x"))
+    assert (preset.code, preset.errors) == (plain.code, plain.errors)
+    assert preset.facts.keys() - {"busy"} == plain.facts.keys() - {"busy"}
+    assert "x" not in " ".join(preset.facts.values()).split()
+
+
+@pytest.mark.parametrize("path", ["{outside}", "../outside/told", "in/../../outside/told"])
+def test_a_file_of_metrics_outside_the_jobs_folder_is_refused(wrapped, tmp_path, path):
+    wrapped.folder = tmp_path / "job"
+    (wrapped.folder / "in").mkdir(parents=True)
+    outside = put(tmp_path, "outside/told", "secret") / "outside" / "told"
+    given = path.format(outside=outside)
+    done = wrapped.sh('echo mine >>"$BATCHMARK_METRICS"', **{FILE_VARIABLE: given})
+    assert (done.code, done.metrics) == (0, ["mine"])
+    assert "secret" not in done.text
+    bad, _ = read(done).bad_lines
+    assert (bad.text, bad.problem) == (given, OUTSIDE)
+    inside = str(wrapped.folder / "mine")  # by its whole path
+    done = wrapped.sh('echo "$BATCHMARK_METRICS" >mine', **{FILE_VARIABLE: inside})
+    assert done.metrics == [inside]
+    assert "metrics_outside" not in done.facts

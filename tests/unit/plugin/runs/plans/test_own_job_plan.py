@@ -22,7 +22,7 @@ from tests.builders.installations import configured, own_types
 from tests.builders.runs import PRICES
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-QUALITY = "Ref::quality"
+EMPTY = own_jobs(parameters={"quality": ""}, command=["a", "Ref::size", "Ref::quality"])
 COMMITS = {"old": "8ab0c11", "new": None}
 CPU_ALONE = configured(targets=own_types(**{"c5.2xlarge": {}}))
 
@@ -108,15 +108,12 @@ def test_no_job_of_a_side_is_run_where_the_first_of_its_size_or_a_smaller_one_fa
         assert first == next(iter(asks_no_more), None)
 
 
-def test_sides_of_one_queue_share_the_job_that_starts_its_instance():
+def test_sides_of_one_queue_share_the_job_that_starts_it_and_measure_their_own_versions():
     jobs, targets = compared(repeats=6)
     assert len(jobs) == 1 + 2 * 6
     assert places(jobs)[0] == ("old", None, 7)
     kwargs = all_operator_kwargs(with_targets(targets), "run", jobs)
     assert [each["turn"] for each in kwargs] == list(range(1, 14))
-
-
-def test_each_side_measures_its_own_version():
     jobs, _ = compared(
         *(found(name, side=side(name, commit=commit)) for name, commit in COMMITS.items()),
         parameter="size",
@@ -173,24 +170,12 @@ def test_other_sizes_may_be_asked_for(sizes, commands):
         ({"jobs": own_jobs(parameters={})}, "contains Ref::quality, which has no value: set it"),
         ({"jobs": own_jobs(check="test Ref::x")}, "the check of g5.xlarge contains Ref::x"),
         ({"jobs": own_jobs(output="/tmp/Ref::x")}, "the output of g5.xlarge contains Ref::x"),
-        (
-            {"jobs": own_jobs(parameters={"quality": ""}, command=["a", "Ref::size", QUALITY])},
-            ("word 3 of the command of g5.xlarge, 'Ref::quality', is empty, which Batch rejects"),
-        ),
-        (
-            {"jobs": own_jobs(axis=None, command=["a", ""])},
-            "word 2 of the command of g5.xlarge, ''",
-        ),
+        ({"jobs": EMPTY}, "word 3 of the command of g5.xlarge, 'Ref::quality', is empty, which"),
+        ({"jobs": own_jobs(axis=None, command=["a", ""])}, "word 2 of the command of g5.xlarge,"),
         ({"jobs": own_jobs(command=[])}, "uses its image's default command, which is unknown"),
         ({"jobs": own_jobs(command=["convert"])}, "does not contain Ref::size, so sizes would"),
-        (
-            {"jobs": own_jobs(axis=None, command=["a"]), "sizes": [5]},
-            "sizes contains 5, but the job has no axis",
-        ),
-        (
-            {"jobs": own_jobs(command=["Ref::size", "x" * 9000])},
-            "ECS allows only 8,192: put a script",
-        ),
+        ({"jobs": own_jobs(axis=None, command=["a"]), "sizes": [5]}, "contains 5, but the job has"),
+        ({"jobs": own_jobs(command=["Ref::size", "x" * 9000])}, "ECS allows only 8,192: put a"),
     ],
 )
 def test_what_can_not_run_is_refused(changes, message):
@@ -219,7 +204,7 @@ def test_targets_whose_jobs_share_an_instance_and_jobs_of_another_installation_a
         planned(config=configured(name="lab"))
 
 
-def test_a_comparison_runs_each_side_with_its_own():
+def test_a_comparison_runs_each_side_with_its_own_and_each_size_in_its_command():
     own = {"environment": {"MODE": "fast"}, "vcpus": 4, "memory_mib": 4096, "gpus": 1}
     own |= {"check": "test -s out.png", "output": "out.png"}
     new = side("new", parameters={"quality": "50"}, **own)
@@ -238,9 +223,6 @@ def test_a_comparison_runs_each_side_with_its_own():
     assert kwargs["submit_job_timeout"] == 900
     assert {name: getattr(job.own_job, name) for name in own} == own
     assert kwargs["environment"] == own["environment"]
-
-
-def test_a_comparison_over_sizes_puts_each_into_the_command_and_can_be_stored():
     jobs, _ = compared(parameter="size", sizes=[8, 16])
     assert {(job.own_job.axis, job.own_job.size, job.own_job.command[2]) for job in jobs} == {
         ("size", 8, "8"),
@@ -264,11 +246,7 @@ def test_a_comparison_over_sizes_puts_each_into_the_command_and_can_be_stored():
         ((), {"parameter": "unit", "sizes": [1]}, "'unit', which is a reserved name"),
         ((), {"parameter": "size"}, "parameter is 'size', but there are no sizes: add some, or"),
         ((), {"sizes": [1]}, "but the job has no axis: choose a parameter of its command"),
-        (
-            (found(side=side(parameters={"qualty": "1"})),),
-            {},
-            "parameter 'qualty', which its command",
-        ),
+        ((found(side=side(parameters={"qualty": "1"})),), {}, "parameter 'qualty', which its"),
         # More than may wait in a triggerer beside others.
         (
             [found(f"s{number}") for number in range(4)],

@@ -36,7 +36,7 @@ def planned(config, **fields):
     return plan_jobs(config, **{"run_name": "run", "suite": "smoke"} | fields)
 
 
-def test_by_default_all_targets_run_with_their_own_dtypes_and_say_why(config):
+def test_by_default_all_targets_run_with_their_own_dtypes_and_a_calibration_on_any(config):
     jobs = planned(config, repeats=2)
     targets = ("g5.xlarge", "c5.2xlarge")
     assert [(job.repeat, job.target) for job in jobs] == list(product((1, 2), targets))
@@ -49,6 +49,10 @@ def test_by_default_all_targets_run_with_their_own_dtypes_and_say_why(config):
     assert {job.purpose for job in equal} == {"calibration"}
     older = scheduled[0].model_dump(exclude={"purpose"})
     assert PlannedJob.model_validate(older) == scheduled[0]
+    jobs = planned(config, targets=["c5.2xlarge"], repeats=2, need_both_devices=False)
+    assert [(job.target, job.repeat) for job in jobs] == [("c5.2xlarge", 1), ("c5.2xlarge", 2)]
+    with pytest.raises(PlanError, match="no targets to run: Terraform created none, or only ones"):
+        planned(configured(targets={}), need_both_devices=False)
 
 
 @pytest.mark.parametrize(
@@ -69,13 +73,6 @@ def test_by_default_all_targets_run_with_their_own_dtypes_and_say_why(config):
 def test_what_cannot_be_planned_is_refused_with_the_value_seen(config, changes, message):
     with pytest.raises(PlanError, match=message):
         planned(config, **changes)
-
-
-def test_a_calibration_needs_no_second_device_but_a_target(config):
-    jobs = planned(config, targets=["c5.2xlarge"], repeats=2, need_both_devices=False)
-    assert [(job.target, job.repeat) for job in jobs] == [("c5.2xlarge", 1), ("c5.2xlarge", 2)]
-    with pytest.raises(PlanError, match="no targets to run: Terraform created none, or only ones"):
-        planned(configured(targets={}), need_both_devices=False)
 
 
 def test_a_job_goes_to_its_targets_queue_with_its_parameters_after_earlier_repeats(config):
@@ -153,7 +150,7 @@ def test_the_operator_and_the_collection_find_a_job_by_one_name(config):
     assert re.fullmatch(r"batchmark-g5-xlarge-blog-2-[0-9a-f]{10}-g3", name)
 
 
-def test_own_jobs_that_may_share_an_instance_come_one_after_the_other():
+def test_own_jobs_that_may_share_an_instance_know_whose_turn_is_before_theirs():
     one, both = target("cuda", job_queue="one"), target("cpu", job_queue="both")
     targets = {"g5.xlarge": one, "c5.xlarge": both, "c6i.xlarge": both}
     jobs = [
@@ -182,9 +179,6 @@ def test_own_jobs_that_may_share_an_instance_come_one_after_the_other():
     jobs = [own_job().model_copy(update={"target": name}) for name in targets]
     found = all_operator_kwargs(configured(targets=targets), RUN_ID, jobs)
     assert [each["after"] for each in found] == [None, 0, None, 1]
-
-
-def test_an_own_job_knows_which_jobs_tell_how_long_its_turn_is_off():
     one = configured(targets={"g5.xlarge": target("cuda")})
     jobs = [own_job(repeat=repeat) for repeat in range(1, 41)]
     found = [each["ahead"] for each in all_operator_kwargs(one, RUN_ID, jobs)]

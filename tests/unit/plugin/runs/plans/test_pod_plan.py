@@ -21,16 +21,13 @@ def manifest(job, **changes):
     return job_manifest(published(**changes), RUN_ID, job, name="sharing-1")
 
 
-def test_first_the_job_that_begins_without_sharing():
+def test_the_job_without_sharing_is_first_and_both_tries_of_each_cost_the_node():
     jobs = planned(20, 10)
     assert [job.name for job in jobs] == ["sharing-of-5-1", "sharing-of-20-1", "sharing-of-10-1"]
     assert jobs[0].target == "g4dn.12xlarge-eks"
     assert jobs[0].result_prefix == "s3://results/raw/run/g4dn.12xlarge-eks/sharing/of-5/1/"
     assert [job.sharing.replicas for job in planned(20, waiting=0)] == [(20,)]
     assert [job.sharing.replicas for job in planned(5, 40, waiting=5)] == [(5,), (40,)]
-
-
-def test_the_worst_case_holds_the_nodes_time_for_both_tries():
     worst = worst_case(configured(), planned(20), load_prices(), NOW)
     assert {one.target for one in worst.targets} == {"g4dn.12xlarge-eks"}
     # Two jobs, two tries each: half an hour to measure, and 27 minutes around it.
@@ -98,12 +95,10 @@ def test_the_job_understands_the_command(monkeypatch, tmp_path):
     for one in container["env"]:
         monkeypatch.setenv(one["name"], one["value"])
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "3")
-    taken = []
-    monkeypatch.setattr(
-        "batchmark_job.job.run_job", lambda settings, _: taken.append(settings) or 0
-    )
+    ran = []
+    monkeypatch.setattr("batchmark_job.job.run_job", lambda settings, _: ran.append(settings) or 0)
     assert command_line.main([*container["command"][3:], "--output", f"{tmp_path}/"]) == 0
-    (settings,) = taken
+    (settings,) = ran
     (point,) = settings.points
     assert (point.sharing.form, point.named_parameters["replicas"]) == ("pods", 20)
     assert settings.place.number == 3

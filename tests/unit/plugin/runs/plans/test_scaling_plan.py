@@ -18,6 +18,7 @@ from tests.builders.runs import PRICES
 from tests.builders.scaling import on_cpus, planned, stack, wanted
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+ONE_GPU = stack(instance_type="g5.xlarge", gpus=1)
 P4D = PRICES.model_copy(update={"on_demand": {"p4d.24xlarge": 32.7726}})
 
 
@@ -26,7 +27,7 @@ def worst(nodes, prices=P4D, file_system=None, **changes):
     return worst_case(config, planned(nodes, **changes), prices, NOW, file_system)
 
 
-def test_each_number_of_nodes_is_a_job_of_as_many_devices_the_fewest_first():
+def test_each_number_of_nodes_is_a_job_the_fewest_first_and_alone_reads_files_cold():
     nodes = stack()
     jobs = planned(nodes, node_counts=[4, 1, 2, 4])
     assert [job.nodes for job in jobs] == [1, 2, 4]
@@ -41,6 +42,10 @@ def test_each_number_of_nodes_is_a_job_of_as_many_devices_the_fewest_first():
     assert {(job.device, job.scaling.devices, job.dtype) for job in jobs} == {("cpu", 1, "float32")}
     (job,) = planned(on_cpus(), node_counts=[2], devices=4)
     assert job.scaling.devices == 4
+    jobs = planned(node_counts=[1, 2], repeats=2, study=[{"learning_rate": 0.2}])
+    assert [job.scaling.passes for job in jobs] == [("cold", "warm"), *5 * [("warm",)]]
+    assert needs_files(jobs)
+    assert not needs_files(planned(data=["synthetic"]))
 
 
 def test_strong_scaling_keeps_the_images_of_all_devices_and_names_numbers_without_an_equal_share():
@@ -58,12 +63,9 @@ def test_strong_scaling_keeps_the_images_of_all_devices_and_names_numbers_withou
     assert skipped_size_notes(asked.model_copy(update={"strong_scaling": False}), jobs) == []
 
 
-def test_the_learning_rate_is_that_of_256_images_and_grows_with_the_images_of_a_step():
+def test_the_learning_rate_grows_with_a_steps_images_and_a_variant_is_a_job_of_its_own():
     rates = {job.nodes: job.scaling.settings.learning_rate for job in planned(batch=32)}
     assert rates == {1: 0.1, 2: 0.2, 4: 0.4}  # 8 devices x 32 images are 256
-
-
-def test_a_variant_is_a_job_of_its_own_on_the_most_nodes():
     study = [{"learning_rate": 0.05}, {"epochs": 45, "momentum": 0.8}]
     *_, own, first, second = planned(study=study, batch=32)
     assert (own.nodes, first.nodes, second.nodes) == (4, 4, 4)
@@ -74,13 +76,6 @@ def test_a_variant_is_a_job_of_its_own_on_the_most_nodes():
     assert first.result_prefix.endswith("/scaling/on-4/variant-1/1/")
     assert (first.scaling.batches, first.scaling.all_reduce_mib) == ((32,), ())
     assert len({job.result_prefix for job in planned(study=study, repeats=2)}) == 10
-
-
-def test_files_are_read_if_they_are_asked_for_and_by_the_first_job_while_nobody_has_read_them():
-    jobs = planned(node_counts=[1, 2], repeats=2, study=[{"learning_rate": 0.2}])
-    assert [job.scaling.passes for job in jobs] == [("cold", "warm"), *5 * [("warm",)]]
-    assert needs_files(jobs)
-    assert not needs_files(planned(data=["synthetic"]))
 
 
 def test_a_job_is_told_by_overrides_of_all_nodes_that_batch_accepts():
@@ -184,10 +179,7 @@ def test_another_installations_stack_is_refused(changes, message):
     [
         ({"node_counts": [1, 21]}, "21, but the stack is limited to 20 nodes: use fewer"),
         ({"devices": 9}, "devices is 9, but p4d.24xlarge has 8 GPUs: use at most 8"),
-        (
-            {"nodes": stack(instance_type="g5.xlarge", gpus=1), "devices": 2},
-            r"devices is 2, but g5\.xlarge has 1 GPU: use at most 1, ",
-        ),
+        ({"nodes": ONE_GPU, "devices": 2}, r"devices is 2, but g5\.xlarge has 1 GPU: use at most"),
         ({"nodes": on_cpus(), "devices": 9}, r"devices is 9, but c5\.2xlarge has 8 vCPUs"),
         ({"batch": 2, "image": 32, "node_counts": [1, 2]}, "includes 1, which leaves nothing"),
         ({"repeats": 0}, "repeats must be a whole number from 1 to 20, got 0"),

@@ -80,7 +80,7 @@ def test_runs_are_found_by_their_version(pages, shelf, query, found):
     assert [run_id in text for run_id in ids] == [place in found for place in range(2)]
 
 
-def test_versions_are_there_to_choose_from_and_stand_beside_their_runs(pages, shelf):
+def test_versions_are_there_to_choose_from_beside_their_runs_also_of_one_under_way(pages, shelf):
     shelf.measured(environment=LAPTOP_ENVIRONMENT)
     text = pages.text("/runs")
     assert 'name="state"' in text
@@ -93,9 +93,6 @@ def test_versions_are_there_to_choose_from_and_stand_beside_their_runs(pages, sh
     chosen = pages.text("/runs?label=%3Cscript%3E")
     assert '<option value="&lt;script&gt;" selected>' in chosen
     assert "No run of these." in chosen
-
-
-def test_a_run_under_way_is_found_by_the_version_that_it_planned(pages, shelf):
     job = two_targets(version=GivenVersion(**OLD)).jobs[0].planned
     shelf.planned("manual__1", jobs=(job,), dag_id="gpu_cpu_benchmark")
     pages.runs = [AirflowRun("gpu_cpu_benchmark", "manual__1", NOW, "running")]
@@ -160,7 +157,7 @@ def test_a_dry_run_shows_its_plan(pages, shelf):
     assert "a plan" in pages.text("/runs/manual__1")
 
 
-def test_a_report_has_the_navigation_and_its_links_lead_here(pages, shelf):
+def test_a_report_has_the_navigation_and_its_links_lead_here_and_only_to_results(pages, shelf):
     run_id = shelf.measured(page=True)
     text = pages.text(f"/runs/{run_id}")
     assert '<a href="/trends">Trends</a>' in text
@@ -170,9 +167,6 @@ def test_a_report_has_the_navigation_and_its_links_lead_here(pages, shelf):
     assert set(map(unquote, keys)) <= set(shelf.store(run_id).keys("raw/"))
     for key in keys:
         assert json.loads(pages.text(f"/files/{key}"))["measurements"]
-
-
-def test_a_link_of_a_local_cloud_leads_here_too_and_only_to_results(pages, shelf):
     shelf.s3.meta.endpoint_url = "http://127.0.0.1:5000"
     page = '<a href="http://127.0.0.1:5000/batchmark-results/raw/a%2Bb/1.json?X-Amz-Expires=9">'
     found = pages.app.state.library().relinked(page, "/batchmark")

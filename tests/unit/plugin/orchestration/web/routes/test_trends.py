@@ -60,9 +60,8 @@ def test_trends_show_every_series_with_alerts_and_releases(pages, shelf):
     text = pages.text("/trends")
     assert "4 series over up to 5 runs, 1 with an alert." in text
     assert text.count('class="mark alert"') == 1
-    assert (
-        len(re.findall(r"level \S+ m?s since \S+, \+\S+\s% from ", text)) == 2
-    )  # to be read, and to be heard
+    # To be read, and to be heard.
+    assert len(re.findall(r"level \S+ m?s since \S+, \+\S+\s% from ", text)) == 2
     assert len(re.findall(r"the previous median, [^,]+, not known yet", text)) == 2 * 3
     assert text.count("dashed: image digest</span>") == 4
     assert re.search(r"<title>[^<]*: image digest sha256:\w+ → sha256:cdcdcdcdcdcd", text)
@@ -129,9 +128,8 @@ def test_thirty_runs_with_a_change_show_it_where_it_happened_and_what_it_is_wort
 
 def test_a_comparison_says_what_the_report_says(pages, shelf):
     run_id = shelf.measured()
-    report = Report.model_validate_json(
-        shelf.store(run_id).read(f"runs/{slug(run_id)}/report.json")
-    )
+    text = shelf.store(run_id).read(f"runs/{slug(run_id)}/report.json")
+    report = Report.model_validate_json(text)
     query = sides(run_id, run_id, ("g5.xlarge", "c5.2xlarge"))
     found = json.loads(pages.text(f"/compare.json?{query}"))
     for ours, theirs in zip(found["suites"][0]["rows"], report.pairs[0].rows, strict=True):
