@@ -1,11 +1,11 @@
-"""Pages of log events, and the patterns that filter them."""
+"""Pages of log events, patterns that filter them, and a database that stays."""
 
 import pytest
 from moto.logs.exceptions import InvalidParameterException, ResourceNotFoundException
 from moto.logs.models import LogGroup
 
 from local_cloud.gaps import logs
-from local_cloud.gaps.log_events import BLOCKS
+from local_cloud.gaps.log_events import BLOCKS, Events, delete_all_but, keep_in
 from local_cloud.gaps.logs import EVENT_BYTES, PAGE_BYTES, matcher
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -171,3 +171,33 @@ def test_patterns_that_are_refused(pattern):
         InvalidParameterException, match="The local cloud supports only filter patterns like"
     ):
         matcher(pattern)
+
+
+@pytest.fixture
+def path(tmp_path, logs_on_disk):
+    found = tmp_path / "logs.sqlite"
+    keep_in(found)
+    return found
+
+
+def told(events):
+    return [event.message for event in events]
+
+
+def test_events_are_there_after_a_restart(path):
+    events = Events()
+    events.add(1000, 1001, ["one", "two"])
+    keep_in(path)
+    again = Events(events.number)
+    assert told(again) == ["one", "two"]
+    again.add(1000, 1002, ["three"])
+    assert told(again) == ["one", "two", "three"]
+    assert len({event.event_id for event in again}) == len(again) == 3
+
+
+def test_streams_that_are_gone_leave_nothing(path):
+    kept, gone = Events(), Events()
+    for each in (kept, gone):
+        each.add(1000, 1001, ["one"])
+    delete_all_but([kept])
+    assert (told(kept), told(gone), bool(gone)) == (["one"], [], False)

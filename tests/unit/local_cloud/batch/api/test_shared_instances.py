@@ -1,8 +1,11 @@
 """Array jobs on a compute environment of one instance, whose GPU they share."""
 
+from pathlib import Path
+
 import pytest
 
 from local_cloud.batch.running import environment_variables
+from local_cloud.batch.running.environment_variables import cuda, gpus
 from tests.stand_ins.local_batch import local_batch
 
 REPLICAS = 5
@@ -61,3 +64,21 @@ def test_a_machine_without_gpus_has_no_such_instance():
         add_queue(batch)
         define(batch)
         assert "restart it with at least --gpus 1" in batch.describe(batch.submit())["statusReason"]
+
+
+@pytest.fixture
+def devices(monkeypatch):
+    """The device files there are."""
+    present = set()
+    monkeypatch.setattr(Path, "exists", lambda path: str(path) in present)
+    return present
+
+
+def test_cuda_gets_declared_gpus_only_if_all_exist(devices):
+    assert gpus(()) == cuda(()) == {}
+    assert gpus(("0", "1")) == {"NVIDIA_VISIBLE_DEVICES": "0,1"}
+    assert cuda(("0", "1")) == {}
+    devices.add("/dev/nvidia0")
+    assert cuda(("0", "1")) == {}
+    devices.add("/dev/nvidia1")
+    assert cuda(("0", "1")) == {"CUDA_VISIBLE_DEVICES": "0,1"}

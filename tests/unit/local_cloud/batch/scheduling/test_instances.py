@@ -1,4 +1,4 @@
-"""Jobs that share the one instance of their compute environment."""
+"""What runs beside what: in a pool, and on the one instance of a compute environment."""
 
 from types import SimpleNamespace
 
@@ -7,6 +7,63 @@ import pytest
 from local_cloud.batch.jobs.resources import Requirements
 from local_cloud.batch.scheduling.instances import Machine, only_instance
 from local_cloud.batch.scheduling.pool import Pool, Reservation
+
+
+@pytest.fixture
+def pool():
+    return Pool(vcpus=4, memory_mib=1000, gpus=2)
+
+
+def take(pool, *, vcpus=1, memory_mib=1, gpus=0, reserved=None):
+    return pool.take(Requirements(vcpus, memory_mib, gpus), reserved or Reservation())
+
+
+@pytest.mark.parametrize(
+    ("begin", "gpu_ids"),
+    [
+        (lambda pool: take(pool, vcpus=3, memory_mib=600, gpus=1), ("0",)),
+        # After a restart, a job gets what it held as far as it exists.
+        (lambda pool: pool.allocate(Requirements(3, 600, 2), ("1", "5")), ("1",)),
+    ],
+)
+def test_what_was_taken_is_not_free_until_it_is_given_back(pool, begin, gpu_ids):
+    allocation = begin(pool)
+    assert allocation.gpu_ids == gpu_ids
+    assert take(pool, vcpus=2) is None
+    assert take(pool, memory_mib=500) is None
+    assert take(pool, gpus=2) is None
+    pool.give_back(allocation)
+    assert take(pool, vcpus=4, memory_mib=1000, gpus=2).gpu_ids == ("0", "1")
+
+
+def test_fractions_of_a_vcpu(pool):
+    assert all(take(pool, vcpus=0.25) for _ in range(16))
+    assert take(pool, vcpus=0.25) is None
+
+
+def test_a_job_that_waits_for_vcpus_keeps_smaller_ones_from_passing_it(pool):
+    take(pool, vcpus=3)
+    reserved = Reservation()
+    assert take(pool, vcpus=2, reserved=reserved) is None
+    assert reserved.everything()
+    assert take(pool, vcpus=1, reserved=reserved) is None
+
+
+def test_a_job_that_waits_for_a_gpu_lets_cpu_jobs_pass(pool):
+    take(pool, gpus=1)
+    reserved = Reservation()
+    assert take(pool, gpus=2, reserved=reserved) is None
+    assert take(pool, gpus=1, reserved=reserved) is None
+    assert take(pool, reserved=reserved) is not None
+
+
+def test_gpus_come_back_in_order():
+    pool = Pool(vcpus=99, memory_mib=99, gpus=12)
+    allocations = [take(pool, gpus=1) for _ in range(12)]
+    for allocation in reversed(allocations):
+        pool.give_back(allocation)
+    assert pool.free_gpu_ids == [str(index) for index in range(12)]
+
 
 REPLICA = Requirements(1, 1000)
 
@@ -28,7 +85,7 @@ def machine():
     return Machine(Pool(vcpus=2, memory_mib=8192, gpus=1))
 
 
-def take(machine, needed=REPLICA, where=None, reserved=None):
+def place(machine, needed=REPLICA, where=None, reserved=None):
     return machine.take(where or environment(), needed, reserved or Reservation())
 
 
@@ -49,11 +106,11 @@ def test_environments_of_one_instance(changes, is_one):
 
 
 def test_as_many_jobs_as_the_instance_has_vcpus_share_its_gpu(machine):
-    placed = [take(machine) for _ in range(8)]
+    placed = [place(machine) for _ in range(8)]
     assert {(each.gpu_ids, each.shared_gpu_ids) for each in placed} == {((), ("0",))}
-    assert take(machine) is None
+    assert place(machine) is None
     machine.give_back(placed.pop())
-    placed.append(take(machine))
+    placed.append(place(machine))
     for each in placed:
         machine.give_back(each)
     pool = machine.pool
@@ -61,40 +118,40 @@ def test_as_many_jobs_as_the_instance_has_vcpus_share_its_gpu(machine):
 
 
 def test_nothing_else_runs_beside_them_and_what_runs_already_is_waited_for(machine):
-    first, second = take(machine), take(machine)
+    first, second = place(machine), place(machine)
     plain = environment("plain", allocationStrategy="BEST_FIT_PROGRESSIVE")
     other = environment("other")
     for placed in (first, second):
-        assert take(machine, where=plain) is None
-        assert take(machine, where=other) is None
+        assert place(machine, where=plain) is None
+        assert place(machine, where=other) is None
         machine.give_back(placed)
-    running, reserved = take(machine, where=plain), Reservation()
-    assert take(machine, reserved=reserved) is None
-    assert take(machine, where=plain, reserved=reserved) is None
+    running, reserved = place(machine, where=plain), Reservation()
+    assert place(machine, reserved=reserved) is None
+    assert place(machine, where=plain, reserved=reserved) is None
     machine.give_back(running)
-    assert take(machine) is not None
+    assert place(machine) is not None
 
 
 def test_memory_is_the_machines(machine):
-    placed = [take(machine, Requirements(1, 3000)) for _ in range(2)]
+    placed = [place(machine, Requirements(1, 3000)) for _ in range(2)]
     assert all(placed)
-    assert take(machine, Requirements(1, 3000)) is None
-    assert take(machine, Requirements(1, 2000)) is not None
+    assert place(machine, Requirements(1, 3000)) is None
+    assert place(machine, Requirements(1, 2000)) is not None
 
 
 def test_a_job_that_waits_for_the_instance_keeps_smaller_ones_from_passing_it(machine):
-    take(machine, Requirements(6, 1))
+    place(machine, Requirements(6, 1))
     reserved = Reservation()
-    assert take(machine, Requirements(4, 1), reserved=reserved) is None
-    assert take(machine, Requirements(1, 1), reserved=reserved) is None
+    assert place(machine, Requirements(4, 1), reserved=reserved) is None
+    assert place(machine, Requirements(1, 1), reserved=reserved) is None
 
 
 def test_a_job_that_requires_the_gpu_gets_it_alone(machine):
-    first = take(machine, Requirements(1, 1, 1))
+    first = place(machine, Requirements(1, 1, 1))
     assert first.gpu_ids == ("0",)
-    assert take(machine, Requirements(1, 1, 1)) is None
+    assert place(machine, Requirements(1, 1, 1)) is None
     machine.give_back(first)
-    assert take(machine, Requirements(1, 1, 1)).gpu_ids == ("0",)
+    assert place(machine, Requirements(1, 1, 1)).gpu_ids == ("0",)
 
 
 def test_what_can_ever_fit(machine):
@@ -112,4 +169,4 @@ def test_what_can_ever_fit(machine):
 def test_after_a_restart_jobs_are_on_one_instance_again(machine):
     again = [machine.take_again(environment(), REPLICA, ("0",)) for _ in range(3)]
     assert {each.shared_gpu_ids for each in again} == {("0",)}
-    assert [take(machine) is not None for _ in range(6)] == [True] * 5 + [False]
+    assert [place(machine) is not None for _ in range(6)] == [True] * 5 + [False]
