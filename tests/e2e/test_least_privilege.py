@@ -151,17 +151,6 @@ def test_nothing_is_allowed_that_was_not_called(needed, policies, principal):
     assert not any("*" in action for action in allowed)
 
 
-@pytest.mark.parametrize("principal", PRINCIPALS)
-def test_without_any_one_action_the_check_fails(needed, policies, principal):
-    for removed in {need.action for need in needed[principal]}:
-        weaker = [
-            {**statement, "Action": [name for name in actions(statement) if name != removed]}
-            for statement in policies[principal]
-        ]
-        refused = {need.action for need in needed[principal] if not allows(weaker, need)}
-        assert refused == {removed}
-
-
 def test_airflow_may_stop_the_jobs_it_submits_and_no_others(calls, policies):
     submitted = [call for call in calls["airflow"] if call["operation"] == "SubmitJob"]
     assert submitted
