@@ -18,7 +18,7 @@ from tests.e2e.stacks import store_of, type_beside, wait_for_end
 
 ONLY_WITH_A_ROLE = "terraform output airflow_role_arn"
 OF_ANOTHER_STACK = (
-    "terraform output -raw manifests | kubectl apply -f -"  # see test_eks_gpu_sharing
+    "terraform output -raw manifests | kubectl apply -f -"  # see test_optional_stacks
 )
 
 

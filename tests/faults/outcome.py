@@ -1,8 +1,10 @@
-"""What a fault should lead to, and what it led to, in the same words."""
+"""What a fault is, what it should lead to, and what it led to, in the same words."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 # Parts of the reasons that a run gives for a lost job; what comes first decides between two.
 OR = " or "
@@ -77,3 +79,28 @@ class Result(NamedTuple):
     invariants: Invariants | None  # none were counted of a fault that could not be inflicted
     seconds: float
     log: str = ""
+
+
+if TYPE_CHECKING:
+    from tests.faults.bench import Bench
+    from tests.faults.run import Run
+
+# By the point of the job's way at which the fault strikes; where there is but one, the run alone.
+Runs = dict[str, "Run"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault with the outcome it must have at each point; its name is "" where there is but one.
+
+    `inflict` returns the runs it struck, by point, when they have ended. One that is `alone`
+    disturbs the whole stack, so that no other is inflicted meanwhile. The layered ones come one
+    after the other, as they share the only layer. The quick ones are part of `make test-rest`.
+    """
+
+    name: str
+    inflict: Callable[[Bench], Run | Runs]
+    expected: Mapping[str, Outcome]
+    alone: bool = False
+    layered: bool = False
+    quick: bool = False

@@ -11,7 +11,7 @@ import torch
 
 from batchmark_job.result.document import parse_document
 from tests.documented import arguments, documented, the_command, typed
-from tests.e2e.job.job_processes import (
+from tests.e2e.job.conftest import (
     DEADLINE_SECONDS,
     NAMESPACE,
     ended,

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from batchmark_job.result.document import parse_document
-from tests.e2e.job.job_processes import DEADLINE_SECONDS, ended
+from tests.e2e.job.conftest import DEADLINE_SECONDS, ended
 from tests.stand_ins.http import QuietHandler, serving_by
 
 QUICK = ("--threads", "1", "--max-seconds", "0.1", "--no-ceilings")

@@ -6,7 +6,7 @@ from tests.builders.reports import report_of
 from tests.builders.runs import build_run
 from tests.builders.sharing import sharing_job
 from tests.documented import arguments, the_command
-from tests.e2e.job.job_processes import ended
+from tests.e2e.job.conftest import ended
 
 
 def test_the_documented_command_leaves_curves_that_the_report_reads(start_job, tmp_path):

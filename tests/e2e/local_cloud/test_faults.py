@@ -6,26 +6,10 @@ import signal
 
 import psutil
 import pytest
-from botocore.exceptions import ConnectionClosedError
 
 from tests.documented import the_block, typed
 from tests.e2e.local_cloud.conftest import SPOT_RULES
 from tests.waiting import wait_for
-
-
-def test_an_outage_drops_connections_and_passes(cloud, faults):
-    faults(kind="outage", seconds=1, services=["batch"], how="drop")
-    with pytest.raises(ConnectionClosedError):
-        cloud.batch.describe_job_queues()
-    cloud.client("iam").list_roles()
-
-    def is_back():
-        try:
-            return cloud.batch.describe_job_queues()
-        except ConnectionClosedError:
-            return None
-
-    wait_for(is_back, "answer after the outage")
 
 
 def test_spot_interruptions_are_retried_by_the_jobs_rules(cloud, faults):

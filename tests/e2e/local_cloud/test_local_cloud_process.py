@@ -1,4 +1,4 @@
-"""The server as a process: what it leaves behind when it ends."""
+"""The server as a process: who may call it, and what it leaves behind when it ends."""
 
 import ctypes
 import os
@@ -7,7 +7,11 @@ import socket
 import sys
 import time
 
+import boto3
+import httpx
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
 from tests.clouds import DEADLINE_SECONDS, ROOT, ready, running
 from tests.e2e.local_cloud.conftest import is_running
@@ -98,3 +102,17 @@ def test_sigterm_ends_a_server_that_is_stuck(somebody_listens):
         assert process.wait(DEADLINE_SECONDS) == 1
         assert not somebody_listens or "in serve" in said.read()
     process.stdout.close()
+
+
+def test_neither_another_user_nor_a_web_page_calls_or_resets_anything(cloud):
+    another = boto3.Session("test", "test", region_name="us-east-1")
+    config = Config(retries={"total_max_attempts": 1})
+    batch = another.client("batch", endpoint_url=cloud.endpoint_url, config=config)
+    with pytest.raises(ClientError, match=f"SignatureDoesNotMatch.*{cloud.credentials}"):
+        batch.describe_job_queues()
+    batch.close()
+    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False) as http:
+        assert http.post("/moto-api/reset").status_code == 403
+        answer = http.get("/moto-api/data.json", headers={"Host": "rebound.example"})
+        assert (answer.status_code, "refuses the host" in answer.text) == (403, True)
+    assert cloud.batch.describe_job_queues(jobQueues=[cloud.queue])["jobQueues"]
