@@ -1,8 +1,6 @@
 """Our pages in Airflow's own UI, in a real browser: from the form to the figures."""
 
-import csv
 import json
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 import httpx
@@ -25,7 +23,6 @@ pytestmark = [
 ]
 
 RUN_SECONDS = 540
-LEAST_FIGURES = 8
 
 
 def log_in(browser, stack, user):
@@ -126,42 +123,6 @@ def test_logs_tell_what_people_need_and_no_more(airflow, by_form):
             log = airflow.task_log(task)
             for chatter in ("Found credentials", "Found endpoint", "deprecated", "value was"):
                 assert chatter not in log, task["task_id"]
-
-
-def test_a_figure_is_the_same_in_table_csv_and_raw_documents(page, stack, aws, by_form):
-    """Without a GPU no matrix is shown, as no figure is a GPU's; the comparison has all of them."""
-    targets = {"a_target": "g4dn.xlarge", "b_target": "c5.2xlarge"}
-    query = "&".join(f"{name}={quote(value)}" for name, value in targets.items())
-    side = quote(by_form, safe="")
-    page.goto(f"{stack.airflow.url}/batchmark/compare?a={side}&b={side}&{query}")
-    with page.expect_download() as begun:
-        page.get_by_role("link", name="CSV").click()
-    rows = list(csv.DictReader(Path(begun.value.path()).read_text().splitlines()))
-    assert len(rows) >= LEAST_FIGURES
-    store = store_of(aws, by_form)
-    medians = {}
-    for key in store.keys(f"raw/{store.name}/"):
-        document = parse_document(store.read(key))
-        for row in document.measurements:
-            samples = sorted(row.samples_seconds)
-            name = (row.workload, json.dumps(row.parameters, sort_keys=True), row.dtype)
-            medians.setdefault(name, {})[document.target] = samples
-    shown = page.locator("table tbody tr").all_inner_texts()
-    for row in rows:
-        text = f"{row['workload']} {row['parameters']}, {row['dtype']}"
-        assert any(text in line for line in shown), text
-        assert float(row["ratio"]) == pytest.approx(
-            float(row["second_seconds"]) / float(row["first_seconds"]), rel=1e-6
-        )
-        (found,) = [
-            both
-            for (workload, parameters, dtype), both in medians.items()
-            if (workload, dtype) == (row["workload"], row["dtype"])
-            and ", ".join(f"{k} {v}" for k, v in json.loads(parameters).items())
-            in (row["parameters"], ", ".join(sorted(row["parameters"].split(", "))))
-        ]
-        for target, column in (("g4dn.xlarge", "first_seconds"), ("c5.2xlarge", "second_seconds")):
-            assert found[target][0] <= float(row[column]) <= found[target][-1]
 
 
 def test_two_runs_are_compared_by_the_form(page, stack, by_form, report):
