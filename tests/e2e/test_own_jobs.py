@@ -15,16 +15,14 @@ from tests.e2e.own_job_runs import (
     SIZES,
     SWEEP,
     TARGETS,
-    TIMEOUT_SECONDS,
     case_of,
     documents_of_run,
     figures,
     own_jobs,
     report_of_run,
     study,
-    told,
 )
-from tests.e2e.quick_job.work import ENDLESS, FAILS, LOUD, MALFORMED, WRONG
+from tests.e2e.quick_job.work import FAILS, WRONG
 from tests.e2e.regression_runs import put_earlier_runs
 from tests.e2e.stacks import run_dag, store_of
 from tests.inbox import Inbox
@@ -103,31 +101,6 @@ def test_a_check_that_fails_on_one_side_leaves_the_other(report_of, documents_of
     assert found[GPU, WRONG].problem
     assert found[CPU, WRONG].problem is None
     assert not [duel for duel in study(report_of("cases")).duels if duel.place.size == WRONG]
-
-
-def test_each_malformed_line_is_named_and_the_good_ones_are_kept(documents_of):
-    document = case_of(documents_of("cases"), MALFORMED, CPU)
-    bad = [(each.source, each.number) for each in document.own_job.bad_lines]
-    assert sorted(bad) == [("file", 2), ("log", 1), ("log", 3)]
-    assert "no JSON" in {each.text for each in document.own_job.bad_lines}
-    assert told(document) == {
-        "rate": (pytest.approx(1 / 7),),
-        "share": (pytest.approx(2.0),),
-    }
-
-
-def test_a_job_that_prints_100_000_lines_is_measured_like_any_other(documents_of):
-    document = case_of(documents_of("cases"), LOUD, CPU)
-    assert document.own_job.check.passed
-    assert told(document) == {"rate": (pytest.approx(1 / 9),)}
-
-
-def test_a_job_that_never_ends_is_ended_by_its_timeout(documents_of, report_of):
-    document = case_of(documents_of("cases"), ENDLESS, GPU)
-    assert not document.own_job.check.passed
-    assert document.own_job.running_seconds == pytest.approx(TIMEOUT_SECONDS, abs=20)
-    assert {row.status for row in document.measurements} == {"failed"}
-    assert figures(report_of("cases"))[GPU, ENDLESS].problem
 
 
 @pytest.mark.thirty_runs

@@ -99,24 +99,19 @@ def served_with(monkeypatch):
     return run
 
 
-def test_without_a_folder_of_the_state_the_file_is_temporary(served_with):
+def test_the_file_is_temporary_stays_with_the_state_or_is_named(served_with, tmp_path, path):
     code, (settings, was_there) = served_with()
     assert (code, was_there) == (0, True)
     assert settings.secret
     assert not settings.credentials.parent.exists()
-
-
-def test_the_file_stays_with_the_state(served_with, tmp_path, path):
     _, (first, _) = served_with("--state", str(tmp_path))
     _, (second, _) = served_with("--state", str(tmp_path))
     assert first.credentials == second.credentials == path
     assert first.secret == second.secret
-
-
-def test_the_file_may_be_named_and_any_credentials_need_none(served_with, tmp_path, path):
-    (tmp_path / "state").mkdir()
-    _, (settings, _) = served_with("--credentials", str(path), "--state", str(tmp_path / "state"))
-    assert settings.secret == read_or_make(path)
-    _, (settings, _) = served_with("--any-credentials", "--state", str(tmp_path / "state"))
+    state, named = tmp_path / "state", tmp_path / "named"
+    state.mkdir()
+    _, (settings, _) = served_with("--credentials", str(named), "--state", str(state))
+    assert settings.secret == read_or_make(named)
+    _, (settings, _) = served_with("--any-credentials", "--state", str(state))
     assert (settings.secret, settings.credentials) == (None, None)
-    assert list((tmp_path / "state").iterdir()) == []
+    assert list(state.iterdir()) == []

@@ -264,31 +264,23 @@ def test_a_fault_keeps_one_child_from_starting(runtime, begin):
     wait_for(lambda: [fault.strikes for fault in faults] == [1, 0, 0], "strike", every=0.002)
 
 
-@pytest.fixture
-def struck(runtime, begin):
-    """An attempt that has ended, under faults of which the other one covers other jobs."""
-
-    def of(kind, **fields):
-        faults = [begin(kind, job_name=name, **fields) for name in ("other", "na*")]
-        attempt = new_attempt(runtime)
-        started(attempt, runtime, 1)
-        runtime.ended.set()
-        attempt.wait()
-        assert [fault.strikes for fault in faults] == [0, 1]
-        return attempt
-
-    return of
-
-
-def test_a_fault_drops_lines_of_its_log(struck, runtime):
-    struck("lost_log_lines", first=3, last=2)
+def test_faults_of_its_job_drop_lines_of_its_log_and_describe_its_stop_before_its_start(
+    runtime, begin
+):
+    lost, early = {"first": 3, "last": 2}, {"early_seconds": 2.5}
+    faults = [
+        begin(kind, job_name=job_name, **fields)
+        for kind, fields in (("lost_log_lines", lost), ("stop_before_start", early))
+        for job_name in ("other", "na*")
+    ]
+    attempt = new_attempt(runtime)
+    started(attempt, runtime, 1)
+    runtime.ended.set()
+    attempt.wait()
+    assert [fault.strikes for fault in faults] == [0, 1, 0, 1]
     (launch,) = runtime.launches
     assert isinstance(launch.log_stream, LossyLogStream)
     assert (launch.log_stream.first, launch.log_stream.last) == (3, 2)
-
-
-def test_a_fault_describes_its_stop_before_its_start(struck):
-    attempt = struck("stop_before_start", early_seconds=2.5)
     assert attempt.record.stopped_at - attempt.record.started_at == -2500
 
 
