@@ -103,9 +103,6 @@ class Published:
     def write(self):
         self._put(json.dumps(self.config))
 
-    def delete(self):
-        self._ssm.delete_parameter(Name=PARAMETER)
-
     def undo(self):
         self._put(self._before)
 

@@ -15,6 +15,7 @@ from tests.builders.alerts import message, opened
 from tests.builders.lustre import Lustre
 from tests.documented import documented, the_block, the_command, typed_to_aws
 from tests.e2e.stacks import store_of, type_beside, wait_for_end
+from tests.waiting import wait_for
 
 ONLY_WITH_A_ROLE = "terraform output airflow_role_arn"
 OF_ANOTHER_STACK = (
@@ -120,3 +121,48 @@ def test_a_leak_is_looked_at_and_ended_by_hand(stack, aws, instance, file_system
     assert ended["CurrentState"]["Name"] == "shutting-down"
     deleted = asked("aws fsx delete-file-system ", file_system)
     assert (deleted["FileSystemId"], deleted["Lifecycle"]) == (file_system, "DELETING")
+
+
+def test_stuck_jobs_are_found_and_ended_by_hand(stack, aws, tmp_path):
+    target = aws.config().targets["c5.2xlarge"]
+    batch, environment = aws.client("batch"), target.compute_environments.on_demand
+    queue = target.on_demand_queue.rpartition("/")[2]
+    outputs, *block = the_block("terraform output targets")
+
+    def asked(start, **placeholders):
+        (command,) = [line for line in block if line.startswith(start)] or [the_command(start)]
+        said = typed_to_aws(command, stack.aws, **placeholders)
+        return said and json.loads(said)
+
+    def submit():
+        job = {"jobName": "stuck", "jobQueue": queue, "jobDefinition": target.job_definition}
+        return batch.submit_job(**job)["jobId"]
+
+    def described(job_id):
+        return batch.describe_jobs(jobs=[job_id])["jobs"][0]
+
+    batch.update_compute_environment(computeEnvironment=environment, state="DISABLED")
+    try:
+        ends = {submit(): command for command in documented("aws batch terminate-job ")}
+        for job_id in ends:
+            wait_for(lambda id_=job_id: described(id_)["status"] == "RUNNABLE", "waiting job", 60)
+        assert f"job-queue/{queue}" in type_beside(stack, outputs, tmp_path)
+        listed = asked("aws batch list-jobs", QUEUE=queue)["jobSummaryList"]
+        assert {job["jobId"] for job in listed} == ends.keys()
+        ((status, _),) = asked("aws batch describe-jobs", ID=job_id)
+        assert status == "RUNNABLE"
+        states = {name: state for name, state, *_ in asked("aws batch describe-compute-env")}
+        assert states.pop(environment) == "DISABLED"
+        assert set(states.values()) == {"ENABLED"}
+        for job_id, command in ends.items():
+            asked(command, ID=job_id)
+        assert {described(job_id)["statusReason"] for job_id in ends} == {"leaked", "stuck"}
+    finally:
+        asked("aws batch update-compute-environment", NAME=environment)
+    (enabled,) = batch.describe_compute_environments(computeEnvironments=[environment])[
+        "computeEnvironments"
+    ]
+    assert enabled["state"] == "ENABLED"
+    batch.update_job_queue(jobQueue=queue, state="DISABLED")
+    asked("aws batch update-job-queue", QUEUE=queue)
+    assert batch.describe_job_queues(jobQueues=[queue])["jobQueues"][0]["state"] == "ENABLED"

@@ -56,7 +56,6 @@ NOT_ALWAYS_CALLED["airflow"] |= dict.fromkeys(
 
 # Tests make Airflow run jobs that are not ours: their definitions, their log group.
 OF_OTHER_TESTS = (
-    ":job-definition/exits-3:",
     ":job-definition/nap-",
     ":log-group:/aws/batch/job:",
 )
@@ -66,7 +65,7 @@ OF_OTHER_TESTS = (
 def calls(stack, airflow, calibration, own_runs):
     """Each principal's calls, of a calibration, a benchmark, own jobs, and the DAGs that watch.
 
-    What the tests before have run is not run again: it is known by what it asks for.
+    What the tests before have run is not run again: it is known by what it writes.
     """
 
     def read():
@@ -78,12 +77,14 @@ def calls(stack, airflow, calibration, own_runs):
 
     if not any(REPORT_JSON in arn for call in read()["airflow"] for arn in call["resources"]):
         run_benchmark(stack, {"suite": "smoke"}, Clock())
-    asked_by = {"leak_guard": "DescribeFileSystems", "diagnose_queue": "DescribeSubnets"}
-    for dag_id, operation in asked_by.items():
-        if not any(call["operation"] == operation for call in read()["airflow"]):
+    writes = {
+        "leak_guard": "guard",
+        "diagnose_queue": "diagnoses",
+        "detector_self_test": "self_test",
+    }
+    for dag_id, folder in writes.items():
+        if not any(f"/{folder}/" in arn for call in read()["airflow"] for arn in call["resources"]):
             run_dag(airflow, dag_id, {})
-    if not any("/self_test/" in arn for call in read()["airflow"] for arn in call["resources"]):
-        run_dag(airflow, "detector_self_test", {})
     return read()
 
 

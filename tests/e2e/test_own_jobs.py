@@ -2,7 +2,6 @@
 
 import pytest
 
-from batchmark.aws.result_bucket import REPORT_HTML
 from batchmark.changes.alerts.store import AlertStore
 from laptop.own_jobs.versions import definition_of, queue_of
 from laptop.stack import apply_core_stack
@@ -72,13 +71,6 @@ def test_no_figure_of_this_machine_stands_for_a_gpu_or_costs_money(report_of, do
     assert {each.own_job.start for each in documents} == {None}
     assert {each.environment.image for each in documents} == {IMAGE}
     assert {figure.usd_per_job for figure in figures(report_of("sweep")).values()} == {None}
-
-
-def test_the_page_shows_the_job(aws, own_runs):
-    store = store_of(aws, own_runs["sweep"][0])
-    page = store.read(store.prefix + REPORT_HTML).decode()
-    assert "sweep" in page
-    assert "items/s" in page
 
 
 def test_a_job_that_exits_3_is_not_compared(own_runs, report_of, documents_of):

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-import torch
 
 from batchmark_job.result.document import parse_document
 from tests.documented import arguments, documented, the_command, typed
@@ -123,16 +122,6 @@ def test_signal_before_the_first_row(start_job, tmp_path):
     process.terminate()
     out, _ = ended(process, 143)
     assert not (tmp_path / "result.json").exists() or "writing the" in out
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_cuda_without_a_gpu_has_its_own_exit_code(start_job, tmp_path):
-    arguments = ("--suite", "smoke", "--device", "cuda", "--output", f"{tmp_path}/result.json")
-    out, err = ended(start_job(*arguments), 3)
-    assert out == ""
-    assert err.startswith("batchmark-job: error: cannot measure: --device is cuda")
-    assert err.count("\n") == 1
-    assert not (tmp_path / "result.json").exists()
 
 
 def test_without_an_output_a_new_file_and_a_table_are_left(tmp_path):

@@ -1,4 +1,4 @@
-"""Other runs of the main DAG's jobs: a calibration, jobs by hand, and runs that fail."""
+"""Other runs of the main DAG's jobs: a calibration, and jobs by hand."""
 
 import json
 import os
@@ -10,12 +10,10 @@ import httpx
 import pytest
 
 from batchmark.analysis.judging.noise import parse_table
-from batchmark.aws.result_bucket import NOISE_HTML, REPORT_JSON, noise_key
+from batchmark.aws.result_bucket import NOISE_HTML, noise_key
 from batchmark.core.suites import OWN_DTYPES
 from batchmark_job.result.document import parse_document
-from laptop.demo import DAG_ID
-from tests.e2e.stacks import failed_log, published_by, run_dag, store_of
-from tests.stand_ins.diagnosis_answers import container
+from tests.e2e.stacks import store_of
 from tests.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(2400)
@@ -59,40 +57,3 @@ def test_a_printed_submit_command_runs_a_job(stack, aws, output, target):
     documents = map(parse_document, map(store.read, store.keys(f"raw/manual/{target}/")))
     (document,) = [document for document in documents if document.job_id == job_id]
     assert document.target == target
-
-
-@pytest.fixture
-def published(aws):
-    with published_by(aws) as found:
-        yield found
-
-
-def run_to_failure(airflow, conf, task_id, says):
-    run_id = run_dag(airflow, DAG_ID, conf, "failed")
-    return run_id, failed_log(airflow, DAG_ID, run_id, task_id, says)
-
-
-def test_a_job_that_exits_3_says_so_and_the_others_still_count(airflow, aws, published):
-    command = "print('reading input'); print('boom'); raise SystemExit(3)"
-    broken = aws.client("batch").register_job_definition(
-        jobDefinitionName="exits-3",
-        type="container",
-        containerProperties={**container(1, 64, 0, "none"), "command": ["python", "-c", command]},
-    )
-    published.config["targets"]["g4dn.xlarge"]["job_definition"] = broken["jobDefinitionArn"]
-    published.write()
-    run_id, log = run_to_failure(airflow, {"suite": "own"}, "run_benchmark", "exit code 3")
-    assert "status reason: Essential container in task exited" in log
-    assert log.index("reading input") < log.index("boom")
-    told = "1 job(s) failed; the report contains the available results"
-    assert failed_log(airflow, DAG_ID, run_id, "publish_report", told)
-    store = store_of(aws, run_id)
-    lost = json.loads(store.read(store.prefix + REPORT_JSON))["lost"]
-    assert [job["planned"]["target"] for job in lost] == ["g4dn.xlarge"]
-    assert "exit code 3" in lost[0]["reason"]
-
-
-def test_without_the_ssm_parameter_nothing_is_planned(airflow, published):
-    published.delete()
-    told = "Airflow variable 'batchmark' not found: run `terraform apply`"
-    run_to_failure(airflow, {"suite": "smoke"}, "check_environment", told)
