@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import Error
 
 from batchmark.changes.alerts.store import AlertStore
-from batchmark_job.result.document import parse_document
 from laptop.airflow import USER
 from laptop.demo import DAG_ID
 from tests.browser import chromium, views
@@ -101,20 +100,6 @@ def test_the_runs_report_is_a_click_away_in_airflow(page, stack, by_form):
     listed = page.frame_locator("iframe")
     listed.get_by_role("heading", name="Benchmark runs").wait_for()
     assert listed.get_by_text(by_form, exact=True).count() == 1
-
-
-def test_tasks_link_to_report_log_and_result(contexts, airflow, by_form):
-    found = {}
-    for task in airflow.task_instances(DAG_ID, by_form):
-        if task["task_id"] in ("publish_report", "run_benchmark"):
-            found.setdefault(task["task_id"], airflow.links(task))
-    page = contexts[USER].new_page()
-    page.goto(found["publish_report"]["Report"])
-    assert page.locator(".answer").count() == 1
-    document = page.goto(found["run_benchmark"]["Result"]).body()
-    assert parse_document(document).run_id == by_form
-    assert page.goto(found["run_benchmark"]["Log"]).ok
-    page.close()
 
 
 def test_logs_tell_what_people_need_and_no_more(airflow, by_form):
