@@ -2,14 +2,18 @@
 
 import json
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 from airflow.configuration import get_custom_secret_backend
 
 from batchmark.changes.alerts.store import FOLDER, AlertStore
+from batchmark_job.result.document import parse_document
 from laptop import up
 from tests.builders.alerts import message, opened
 from tests.builders.lustre import Lustre
@@ -166,3 +170,30 @@ def test_stuck_jobs_are_found_and_ended_by_hand(stack, aws, tmp_path):
     batch.update_job_queue(jobQueue=queue, state="DISABLED")
     asked("aws batch update-job-queue", QUEUE=queue)
     assert batch.describe_job_queues(jobQueues=[queue])["jobQueues"][0]["state"] == "ENABLED"
+
+
+@pytest.mark.parametrize(
+    ("output", "target"),
+    [("submit_gpu_job_command", "g4dn.xlarge"), ("submit_cpu_job_command", "c5.2xlarge")],
+)
+def test_a_printed_submit_command_runs_a_job(stack, aws, output, target):
+    command = stack.terraform.outputs()[output][target]
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {"PATH": tools, "HOME": str(stack.folder), "AWS_PAGER": "", **stack.aws}
+    typed = subprocess.run(
+        ["bash", "-c", command], env=env, capture_output=True, text=True, check=False
+    )
+    assert typed.returncode == 0, typed.stderr
+    job_id = json.loads(typed.stdout)["jobId"]
+    batch = aws.client("batch")
+
+    def succeeded():
+        (job,) = batch.describe_jobs(jobs=[job_id])["jobs"]
+        assert job["status"] != "FAILED", job["statusReason"]
+        return job["status"] == "SUCCEEDED"
+
+    wait_for(succeeded, f"end of job {job_id}", 240, every=0.5)
+    store = store_of(aws, "manual")
+    documents = map(parse_document, map(store.read, store.keys(f"raw/manual/{target}/")))
+    (document,) = [document for document in documents if document.job_id == job_id]
+    assert document.target == target

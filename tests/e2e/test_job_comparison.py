@@ -11,8 +11,7 @@ from laptop.session import Clock
 from laptop.stack import ROOT, STACKS, Ports, init_one_at_a_time
 from tests.e2e.own_job_runs import figures, report_of_run
 from tests.e2e.privileges import airflow_statements, allows, needs, with_the_resources_tags
-from tests.e2e.programs import told_by
-from tests.e2e.stacks import JOB_DIR, VCPUS, at_once, jobs, store_of
+from tests.e2e.stacks import JOB_DIR, VCPUS, at_once, jobs, store_of, told_by
 from tests.faults.targets import make_queue
 from tests.lean_stack import LeanStack
 from tests.stand_ins.diagnosis_answers import container

@@ -299,23 +299,18 @@ def signed_client():
     UNDER_WAY.clear()
 
 
-def test_faults_are_controlled_with_the_secret(signed_client):
-    signed_client.auth = SignedCalls("right")
-    assert signed_client.post("/_faults", json=MISSING_IMAGE).status_code == 201
+def test_faults_are_seen_and_controlled_with_the_secret_alone(signed_client):
+    right = SignedCalls("right")
+    assert signed_client.post("/_faults", json=MISSING_IMAGE, auth=right).status_code == 201
+    for auth in (None, SignedCalls("wrong")):
+        for method in ("GET", "POST", "DELETE"):
+            answer = signed_client.request(method, "/_faults", json=MISSING_IMAGE, auth=auth)
+            assert answer.status_code == 403
+            assert "FILE" in answer.text
     assert list(UNDER_WAY) == ["1"]
-    assert len(signed_client.get("/_faults").json()["faults"]) == 1
-    assert signed_client.delete("/_faults/1").status_code == 204
+    assert len(signed_client.get("/_faults", auth=right).json()["faults"]) == 1
+    assert signed_client.delete("/_faults/1", auth=right).status_code == 204
     assert UNDER_WAY == {}
-
-
-@pytest.mark.parametrize("auth", [None, SignedCalls("wrong")])
-def test_nobody_else_sees_or_controls_faults(signed_client, auth):
-    signed_client.post("/_faults", json=MISSING_IMAGE, auth=SignedCalls("right"))
-    for method in ("GET", "POST", "DELETE"):
-        answer = signed_client.request(method, "/_faults", json=MISSING_IMAGE, auth=auth)
-        assert answer.status_code == 403
-        assert "FILE" in answer.text
-    assert list(UNDER_WAY) == ["1"]
 
 
 def test_everybody_may_ask_whether_it_is_ready(signed_client):

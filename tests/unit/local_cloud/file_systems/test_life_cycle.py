@@ -51,19 +51,15 @@ def test_a_creation_may_fail_and_can_be_deleted(account, begin):
     assert account.fsx.describe_file_systems()["FileSystems"] == []
 
 
-def test_a_deletion_may_be_refused_once(account, begin, refused):
+def test_a_deletion_may_be_refused_once_and_slow(account, begin, refused):
     made, other = account.available(), account.available()
     begin("file_system_deletion_refused", file_system=made, times=1)
     account.fsx.delete_file_system(FileSystemId=other)
+    account.wait()
     code = refused("data repository task", account.fsx.delete_file_system, FileSystemId=made)
     assert (code, account.lifecycle(made)) == ("BadRequest", "AVAILABLE")
-    assert account.fsx.delete_file_system(FileSystemId=made)["Lifecycle"] == "DELETING"
-
-
-def test_a_deletion_may_be_slow(account, begin):
-    made = account.available()
     begin("file_system_deletion_slow", delay_seconds=1000.0)
-    account.fsx.delete_file_system(FileSystemId=made)
+    assert account.fsx.delete_file_system(FileSystemId=made)["Lifecycle"] == "DELETING"
     account.wait(1299)
     assert account.lifecycle(made) == "DELETING"
     account.wait(1)
