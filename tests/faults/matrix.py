@@ -21,16 +21,21 @@ from batchmark.runs.collected_runs import read_raw_document, stored_run
 from tests.clouds import FINISHED
 from tests.faults.bench import Bench
 from tests.faults.outcome import (
+    COLLAPSE,
     COLLAPSED,
+    COLLECT,
+    DAG_LAYERED,
     GUARDED,
     NEVER_THERE,
     REMOVED,
+    STAND_UP,
+    TASK,
     Fault,
     Invariants,
     Outcome,
     Result,
+    Run,
 )
-from tests.faults.run import COLLAPSE, COLLECT, DAG_LAYERED, STAND_UP, TASK, Run
 
 HERE = Path(__file__).parent
 # Each needs workers of Airflow's now and then, and there are two cores.

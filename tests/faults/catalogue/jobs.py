@@ -6,8 +6,7 @@ from functools import partial
 
 from batchmark.core.names import slug
 from tests.faults.bench import Bench, sigkill
-from tests.faults.outcome import NO_JOB, Fault, Outcome, Runs, lost_for
-from tests.faults.run import COLLECT, DAG_SLOWER, Run
+from tests.faults.outcome import COLLECT, DAG_SLOWER, NO_JOB, Fault, Outcome, Run, Runs, lost_for
 from tests.faults.targets import MISSING_IMAGE
 
 NO_PROFILE = "The instance profile does not exist"
