@@ -147,7 +147,9 @@ def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_pat
     with open_stack(tmp_path / "stack") as stack, closing(AwsClients(stack.aws)) as aws:
         stack.start_cloud()
         assert remains(stack) == {}
-        taken = take_the_bucket_name(aws, name="half")
+        account = aws.client("sts").get_caller_identity()["Account"]
+        taken = f"half-results-{account}-us-east-1"
+        other_account(aws).create_bucket(Bucket=taken)
         init_one_at_a_time(stack.terraform)
         stack.keep_provider()
         invalid = {"compute_environment": "half-*", "reason": REASON}
@@ -168,7 +170,9 @@ def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_pat
         assert len(remains(stack)) > 3, "most of the stack was there when the bucket failed"
         destroy(stack.terraform, var_file=PROFILE, variables={"name": "half"})
         assert remains(stack) == {}
-        assert taken == [bucket["Name"] for bucket in other_account(aws).list_buckets()["Buckets"]]
+        assert [taken] == [
+            bucket["Name"] for bucket in other_account(aws).list_buckets()["Buckets"]
+        ]
 
 
 def other_account(aws):
@@ -182,10 +186,3 @@ def other_account(aws):
         aws_secret_access_key=answer["SecretAccessKey"],
         aws_session_token=answer["SessionToken"],
     )
-
-
-def take_the_bucket_name(aws, name):
-    account = aws.client("sts").get_caller_identity()["Account"]
-    bucket = f"{name}-results-{account}-us-east-1"
-    other_account(aws).create_bucket(Bucket=bucket)
-    return [bucket]
