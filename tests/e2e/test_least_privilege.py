@@ -126,9 +126,16 @@ def policies(stack, aws):
 
 
 @pytest.mark.parametrize("principal", PRINCIPALS)
-def test_every_call_was_understood(calls, principal):
+def test_every_call_is_understood_and_allowed_and_nothing_that_was_not_called(
+    calls, needed, policies, principal
+):
     assert calls[principal]
     assert [call for call in calls[principal] if call["operation"] is None] == []
+    assert {need for need in needed[principal] if not allows(policies[principal], need)} == set()
+    allowed = {action for statement in policies[principal] for action in actions(statement)}
+    called = {need.action for need in needed[principal]}
+    assert allowed - called - set(NOT_ALWAYS_CALLED[principal]) == set()
+    assert not any("*" in action for action in allowed)
 
 
 def test_the_calls_hold_what_each_dag_writes(needed):
@@ -137,19 +144,6 @@ def test_the_calls_hold_what_each_dag_writes(needed):
     assert folders - {"alerts"} == {  # that only where something changed
         *("costs", "diagnoses", "guard", "history", "noise", "prices", "raw", "runs", "self_test")
     }
-
-
-@pytest.mark.parametrize("principal", PRINCIPALS)
-def test_every_call_is_allowed(needed, policies, principal):
-    assert {need for need in needed[principal] if not allows(policies[principal], need)} == set()
-
-
-@pytest.mark.parametrize("principal", PRINCIPALS)
-def test_nothing_is_allowed_that_was_not_called(needed, policies, principal):
-    allowed = {action for statement in policies[principal] for action in actions(statement)}
-    called = {need.action for need in needed[principal]}
-    assert allowed - called - set(NOT_ALWAYS_CALLED[principal]) == set()
-    assert not any("*" in action for action in allowed)
 
 
 def test_airflow_may_stop_the_jobs_it_submits_and_no_others(calls, policies):

@@ -37,14 +37,22 @@ def documents_of(aws, own_runs):
     return lambda name: documents_of_run(aws, own_runs[name][0])
 
 
-def test_a_sweep_measures_each_target_at_each_size(own_runs, report_of):
+def test_a_sweep_measures_each_target_at_each_size_and_takes_metrics_from_log_and_file(
+    own_runs, report_of
+):
     assert own_runs["sweep"][1] == "success"
     found = figures(report_of("sweep"))
     assert set(found) == {(target, size) for target in TARGETS for size in SIZES}
     jobs = [figure.jobs for figure in found.values()]
     assert sorted(jobs)[-len(TARGETS) :] == [REPEATS + 1] * len(TARGETS), "that started a queue"
     assert set(jobs) == {REPEATS, REPEATS + 1}
-    assert all(figure.problem is None for figure in found.values())
+    for (_, size), figure in found.items():
+        assert figure.problem is None
+        metrics = {each.metric: each for each in figure.metrics}
+        assert metrics["rate"].value.value == pytest.approx(100 / size)
+        assert (metrics["rate"].unit, metrics["rate"].higher_is_better) == ("items/s", True)
+        assert metrics["error"].value.value == pytest.approx(0.5)
+        assert {each.jobs for each in metrics.values()} == {figure.jobs}
 
 
 def test_a_comparison_of_versions_finds_queue_and_definition_by_name(aws):
@@ -53,15 +61,6 @@ def test_a_comparison_of_versions_finds_queue_and_definition_by_name(aws):
     assert queue["state"] == "ENABLED"
     name = definition_of(SWEEP["job"], CPU)
     assert batch.describe_job_definitions(jobDefinitionName=name)["jobDefinitions"]
-
-
-def test_metrics_come_from_the_log_and_from_the_file(report_of):
-    for (_, size), figure in figures(report_of("sweep")).items():
-        metrics = {each.metric: each for each in figure.metrics}
-        assert metrics["rate"].value.value == pytest.approx(100 / size)
-        assert (metrics["rate"].unit, metrics["rate"].higher_is_better) == ("items/s", True)
-        assert metrics["error"].value.value == pytest.approx(0.5)
-        assert {each.jobs for each in metrics.values()} == {figure.jobs}
 
 
 def test_no_figure_of_this_machine_stands_for_a_gpu_or_costs_money(report_of, documents_of):
