@@ -56,7 +56,6 @@ LONGEST_FIRST = (
     "tests/terraform/test_core_stack.py",
     "tests/e2e/test_terraform_lifecycle.py",
     "tests/faults/test_fault_matrix.py",
-    "tests/e2e/test_terraform_half_apply.py",
 )
 
 

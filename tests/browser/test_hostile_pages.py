@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.browser import victim as victims
-from tests.browser.attacks import ATTACKS, LIBRARY, another_port, report
 from tests.browser.chromium import again_if_it_crashed
+from tests.browser.victim import ATTACKS, LIBRARY, another_port, report, started
 from tests.stand_ins.http import serving
 
 REFUSED = 403
@@ -24,15 +23,15 @@ href => {
 
 @pytest.fixture(scope="module")
 def guarded(started_browser, tmp_path_factory):
-    with victims.started(tmp_path_factory.mktemp("guarded"), "local_cloud") as started:
-        started.prepare()
-        yield started
+    with started(tmp_path_factory.mktemp("guarded"), "local_cloud") as made:
+        made.prepare()
+        yield made
 
 
 @pytest.fixture(scope="module")
 def unguarded(started_browser, tmp_path_factory):
-    with victims.started(tmp_path_factory.mktemp("bare"), "tests.browser.unguarded") as started:
-        yield started
+    with started(tmp_path_factory.mktemp("bare"), "tests.browser.unguarded") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

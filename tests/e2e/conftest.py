@@ -20,7 +20,7 @@ VIEWER = "vera"
 ON_ONE_STACK = tuple(
     f"tests/e2e/test_{name}.py"
     for name in (
-        *("main_job", "failing_runs", "budget", "diagnose_queue", "guard", "own_jobs"),
+        *("main_job", "budget", "guard", "own_jobs"),
         *("regressions", "documented_commands", "least_privilege", "killed_runs"),
         *("airflow_pages", "made_up_kind"),
     )

@@ -1,6 +1,9 @@
 """Stacks for tests."""
 
 import json
+import os
+import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -103,9 +106,6 @@ class Published:
     def write(self):
         self._put(json.dumps(self.config))
 
-    def delete(self):
-        self._ssm.delete_parameter(Name=PARAMETER)
-
     def undo(self):
         self._put(self._before)
 
@@ -171,3 +171,21 @@ def type_terraform(stack, command, folder=ROOT / "terraform", var_file=None, **v
         "TF_CLI_ARGS_output": everywhere,
     }
     return typed(command, folder, env)
+
+
+def told_by(module, *arguments, **env):
+    """What a module prints as a program: the last line, which is JSON, and all of it.
+
+    Airflow reads its settings at its first import, so a run in Airflow's own runner is a program.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        cwd=ROOT,
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    return json.loads(done.stdout.splitlines()[-1]), done.stdout

@@ -2,23 +2,28 @@
 
 import json
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 from airflow.configuration import get_custom_secret_backend
 
 from batchmark.changes.alerts.store import FOLDER, AlertStore
+from batchmark_job.result.document import parse_document
 from laptop import up
 from tests.builders.alerts import message, opened
 from tests.builders.lustre import Lustre
 from tests.documented import documented, the_block, the_command, typed_to_aws
 from tests.e2e.stacks import store_of, type_beside, wait_for_end
+from tests.waiting import wait_for
 
 ONLY_WITH_A_ROLE = "terraform output airflow_role_arn"
 OF_ANOTHER_STACK = (
-    "terraform output -raw manifests | kubectl apply -f -"  # see test_eks_gpu_sharing
+    "terraform output -raw manifests | kubectl apply -f -"  # see test_optional_stacks
 )
 
 
@@ -120,3 +125,75 @@ def test_a_leak_is_looked_at_and_ended_by_hand(stack, aws, instance, file_system
     assert ended["CurrentState"]["Name"] == "shutting-down"
     deleted = asked("aws fsx delete-file-system ", file_system)
     assert (deleted["FileSystemId"], deleted["Lifecycle"]) == (file_system, "DELETING")
+
+
+def test_stuck_jobs_are_found_and_ended_by_hand(stack, aws, tmp_path):
+    target = aws.config().targets["c5.2xlarge"]
+    batch, environment = aws.client("batch"), target.compute_environments.on_demand
+    queue = target.on_demand_queue.rpartition("/")[2]
+    outputs, *block = the_block("terraform output targets")
+
+    def asked(start, **placeholders):
+        (command,) = [line for line in block if line.startswith(start)] or [the_command(start)]
+        said = typed_to_aws(command, stack.aws, **placeholders)
+        return said and json.loads(said)
+
+    def submit():
+        job = {"jobName": "stuck", "jobQueue": queue, "jobDefinition": target.job_definition}
+        return batch.submit_job(**job)["jobId"]
+
+    def described(job_id):
+        return batch.describe_jobs(jobs=[job_id])["jobs"][0]
+
+    batch.update_compute_environment(computeEnvironment=environment, state="DISABLED")
+    try:
+        ends = {submit(): command for command in documented("aws batch terminate-job ")}
+        for job_id in ends:
+            wait_for(lambda id_=job_id: described(id_)["status"] == "RUNNABLE", "waiting job", 60)
+        assert f"job-queue/{queue}" in type_beside(stack, outputs, tmp_path)
+        listed = asked("aws batch list-jobs", QUEUE=queue)["jobSummaryList"]
+        assert {job["jobId"] for job in listed} == ends.keys()
+        ((status, _),) = asked("aws batch describe-jobs", ID=job_id)
+        assert status == "RUNNABLE"
+        states = {name: state for name, state, *_ in asked("aws batch describe-compute-env")}
+        assert states.pop(environment) == "DISABLED"
+        assert set(states.values()) == {"ENABLED"}
+        for job_id, command in ends.items():
+            asked(command, ID=job_id)
+        assert {described(job_id)["statusReason"] for job_id in ends} == {"leaked", "stuck"}
+    finally:
+        asked("aws batch update-compute-environment", NAME=environment)
+    (enabled,) = batch.describe_compute_environments(computeEnvironments=[environment])[
+        "computeEnvironments"
+    ]
+    assert enabled["state"] == "ENABLED"
+    batch.update_job_queue(jobQueue=queue, state="DISABLED")
+    asked("aws batch update-job-queue", QUEUE=queue)
+    assert batch.describe_job_queues(jobQueues=[queue])["jobQueues"][0]["state"] == "ENABLED"
+
+
+@pytest.mark.parametrize(
+    ("output", "target"),
+    [("submit_gpu_job_command", "g4dn.xlarge"), ("submit_cpu_job_command", "c5.2xlarge")],
+)
+def test_a_printed_submit_command_runs_a_job(stack, aws, output, target):
+    command = stack.terraform.outputs()[output][target]
+    tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {"PATH": tools, "HOME": str(stack.folder), "AWS_PAGER": "", **stack.aws}
+    typed = subprocess.run(
+        ["bash", "-c", command], env=env, capture_output=True, text=True, check=False
+    )
+    assert typed.returncode == 0, typed.stderr
+    job_id = json.loads(typed.stdout)["jobId"]
+    batch = aws.client("batch")
+
+    def succeeded():
+        (job,) = batch.describe_jobs(jobs=[job_id])["jobs"]
+        assert job["status"] != "FAILED", job["statusReason"]
+        return job["status"] == "SUCCEEDED"
+
+    wait_for(succeeded, f"end of job {job_id}", 240, every=0.5)
+    store = store_of(aws, "manual")
+    documents = map(parse_document, map(store.read, store.keys(f"raw/manual/{target}/")))
+    (document,) = [document for document in documents if document.job_id == job_id]
+    assert document.target == target

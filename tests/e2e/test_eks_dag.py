@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.e2e.programs import told_by
+from tests.e2e.stacks import told_by
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.e2e.programs import told_by
+from tests.e2e.stacks import told_by
 from tests.paths import ROOT
 
 MADE_UP = ROOT / "tests" / "made_up_kind"

@@ -8,11 +8,9 @@ import pytest
 
 from batchmark.aws.result_bucket import PRICES, PRICES_FOLDER, REPORT_HTML, REPORT_JSON
 from batchmark.core.prices import PriceTable, load_prices
-from batchmark.core.suites import SCALING, SUITES
 from batchmark.history.store import HistoryStore
 from batchmark_job.result.document import parse_document
 from laptop.demo import DAG_ID
-from laptop.errors import LaptopError
 from tests.e2e.stacks import store_of
 
 pytestmark = pytest.mark.timeout(2400)
@@ -135,26 +133,3 @@ def test_the_runs_rows_are_in_the_history(report, airflow, aws):
         if one["name"] == "batchmark_results"
     ]
     assert event["extra"]["rows"] == table.num_rows
-
-
-# One that takes several nodes has a DAG of its own.
-OFFERED = [name for name in SUITES if name != SCALING]
-
-
-@pytest.mark.parametrize(
-    ("conf", "message"),
-    [
-        ({"suite": "smokey"}, f"'smokey' is not one of {OFFERED}"),
-        ({"repeats": 0}, "0 is less than the minimum of 1"),
-        ({"repeats": "NaN"}, "'NaN' is not of type 'integer'"),
-        ({"dtype": "float8"}, "'float8' is not one of"),
-        ({"max_cost_usd": 0}, "0 is less than or equal to the minimum of 0"),
-        ({"max_cost_usd": "NaN"}, "'NaN' is not of type 'number', 'null'"),
-        ({"dry_run": "yes"}, "'yes' is not of type 'boolean'"),
-    ],
-)
-def test_the_trigger_form_refuses_bad_parameters(airflow, conf, message):
-    airflow.wait_for_dag(DAG_ID)
-    with pytest.raises(LaptopError) as refused:
-        airflow.trigger(DAG_ID, conf)
-    assert message in str(refused.value)

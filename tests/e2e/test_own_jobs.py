@@ -2,7 +2,6 @@
 
 import pytest
 
-from batchmark.aws.result_bucket import REPORT_HTML
 from batchmark.changes.alerts.store import AlertStore
 from laptop.own_jobs.versions import definition_of, queue_of
 from laptop.stack import apply_core_stack
@@ -15,16 +14,14 @@ from tests.e2e.own_job_runs import (
     SIZES,
     SWEEP,
     TARGETS,
-    TIMEOUT_SECONDS,
     case_of,
     documents_of_run,
     figures,
     own_jobs,
     report_of_run,
     study,
-    told,
 )
-from tests.e2e.quick_job.work import ENDLESS, FAILS, LOUD, MALFORMED, WRONG
+from tests.e2e.quick_job.work import FAILS, WRONG
 from tests.e2e.regression_runs import put_earlier_runs
 from tests.e2e.stacks import run_dag, store_of
 from tests.inbox import Inbox
@@ -40,14 +37,22 @@ def documents_of(aws, own_runs):
     return lambda name: documents_of_run(aws, own_runs[name][0])
 
 
-def test_a_sweep_measures_each_target_at_each_size(own_runs, report_of):
+def test_a_sweep_measures_each_target_at_each_size_and_takes_metrics_from_log_and_file(
+    own_runs, report_of
+):
     assert own_runs["sweep"][1] == "success"
     found = figures(report_of("sweep"))
     assert set(found) == {(target, size) for target in TARGETS for size in SIZES}
     jobs = [figure.jobs for figure in found.values()]
     assert sorted(jobs)[-len(TARGETS) :] == [REPEATS + 1] * len(TARGETS), "that started a queue"
     assert set(jobs) == {REPEATS, REPEATS + 1}
-    assert all(figure.problem is None for figure in found.values())
+    for (_, size), figure in found.items():
+        assert figure.problem is None
+        metrics = {each.metric: each for each in figure.metrics}
+        assert metrics["rate"].value.value == pytest.approx(100 / size)
+        assert (metrics["rate"].unit, metrics["rate"].higher_is_better) == ("items/s", True)
+        assert metrics["error"].value.value == pytest.approx(0.5)
+        assert {each.jobs for each in metrics.values()} == {figure.jobs}
 
 
 def test_a_comparison_of_versions_finds_queue_and_definition_by_name(aws):
@@ -58,15 +63,6 @@ def test_a_comparison_of_versions_finds_queue_and_definition_by_name(aws):
     assert batch.describe_job_definitions(jobDefinitionName=name)["jobDefinitions"]
 
 
-def test_metrics_come_from_the_log_and_from_the_file(report_of):
-    for (_, size), figure in figures(report_of("sweep")).items():
-        metrics = {each.metric: each for each in figure.metrics}
-        assert metrics["rate"].value.value == pytest.approx(100 / size)
-        assert (metrics["rate"].unit, metrics["rate"].higher_is_better) == ("items/s", True)
-        assert metrics["error"].value.value == pytest.approx(0.5)
-        assert {each.jobs for each in metrics.values()} == {figure.jobs}
-
-
 def test_no_figure_of_this_machine_stands_for_a_gpu_or_costs_money(report_of, documents_of):
     documents = documents_of("sweep")
     assert {each.actual_device for each in documents} == {"cpu"}
@@ -74,13 +70,6 @@ def test_no_figure_of_this_machine_stands_for_a_gpu_or_costs_money(report_of, do
     assert {each.own_job.start for each in documents} == {None}
     assert {each.environment.image for each in documents} == {IMAGE}
     assert {figure.usd_per_job for figure in figures(report_of("sweep")).values()} == {None}
-
-
-def test_the_page_shows_the_job(aws, own_runs):
-    store = store_of(aws, own_runs["sweep"][0])
-    page = store.read(store.prefix + REPORT_HTML).decode()
-    assert "sweep" in page
-    assert "items/s" in page
 
 
 def test_a_job_that_exits_3_is_not_compared(own_runs, report_of, documents_of):
@@ -103,31 +92,6 @@ def test_a_check_that_fails_on_one_side_leaves_the_other(report_of, documents_of
     assert found[GPU, WRONG].problem
     assert found[CPU, WRONG].problem is None
     assert not [duel for duel in study(report_of("cases")).duels if duel.place.size == WRONG]
-
-
-def test_each_malformed_line_is_named_and_the_good_ones_are_kept(documents_of):
-    document = case_of(documents_of("cases"), MALFORMED, CPU)
-    bad = [(each.source, each.number) for each in document.own_job.bad_lines]
-    assert sorted(bad) == [("file", 2), ("log", 1), ("log", 3)]
-    assert "no JSON" in {each.text for each in document.own_job.bad_lines}
-    assert told(document) == {
-        "rate": (pytest.approx(1 / 7),),
-        "share": (pytest.approx(2.0),),
-    }
-
-
-def test_a_job_that_prints_100_000_lines_is_measured_like_any_other(documents_of):
-    document = case_of(documents_of("cases"), LOUD, CPU)
-    assert document.own_job.check.passed
-    assert told(document) == {"rate": (pytest.approx(1 / 9),)}
-
-
-def test_a_job_that_never_ends_is_ended_by_its_timeout(documents_of, report_of):
-    document = case_of(documents_of("cases"), ENDLESS, GPU)
-    assert not document.own_job.check.passed
-    assert document.own_job.running_seconds == pytest.approx(TIMEOUT_SECONDS, abs=20)
-    assert {row.status for row in document.measurements} == {"failed"}
-    assert figures(report_of("cases"))[GPU, ENDLESS].problem
 
 
 @pytest.mark.thirty_runs

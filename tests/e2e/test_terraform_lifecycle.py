@@ -1,17 +1,19 @@
 """The core stack on the local cloud: apply, re-plan clean, change, destroy without remains."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 
 import pytest
 
 from laptop.aws import AwsClients
-from laptop.stack import PROFILE, ROOT
+from laptop.errors import TerraformError
+from laptop.stack import PROFILE, ROOT, init_one_at_a_time
 from tests.applied import applied_once, lasting_stack, start_cloud_from
 from tests.documented import the_command
 from tests.e2e.deployer import recorded, refused
 from tests.e2e.remains import LISTINGS, remains
-from tests.e2e.stacks import type_terraform
+from tests.e2e.stacks import fault, open_stack, type_terraform
 from tests.terraform.plans import apply, destroy, planned_changes
 
 # What lists every target in one document, and so changes in place when one comes or goes.
@@ -136,3 +138,51 @@ def submit_a_revision_from_before_an_apply(stack, changed):
             containerOverrides={"command": ["true"]},
         )
         batch.terminate_job(jobId=job["jobId"], reason="that it was taken is enough")
+
+
+REASON = "CLIENT_ERROR - The instance profile of this environment does not exist"
+
+
+def test_an_apply_names_what_failed_and_apply_or_destroy_again_end_clean(tmp_path):
+    with open_stack(tmp_path / "stack") as stack, closing(AwsClients(stack.aws)) as aws:
+        stack.start_cloud()
+        assert remains(stack) == {}
+        account = aws.client("sts").get_caller_identity()["Account"]
+        taken = f"half-results-{account}-us-east-1"
+        other_account(aws).create_bucket(Bucket=taken)
+        init_one_at_a_time(stack.terraform)
+        stack.keep_provider()
+        invalid = {"compute_environment": "half-*", "reason": REASON}
+        with (
+            fault(stack, kind="invalid_environment", **invalid),
+            pytest.raises(TerraformError) as failed,
+        ):
+            stack.terraform.apply(var_file=PROFILE, variables={"name": "half"})
+        assert re.search(r"Batch Compute Environment \(half-[^)]+\)", str(failed.value))
+        assert "unexpected state 'INVALID'" in str(failed.value)
+        assert REASON in str(failed.value)
+        with pytest.raises(TerraformError, match="BucketAlreadyExists") as failed:
+            stack.terraform.apply(var_file=PROFILE, variables={"name": "half"})
+        assert "INVALID" not in str(failed.value)
+        environments = aws.client("batch").describe_compute_environments()["computeEnvironments"]
+        assert environments
+        assert {environment["status"] for environment in environments} == {"VALID"}
+        assert len(remains(stack)) > 3, "most of the stack was there when the bucket failed"
+        destroy(stack.terraform, var_file=PROFILE, variables={"name": "half"})
+        assert remains(stack) == {}
+        assert [taken] == [
+            bucket["Name"] for bucket in other_account(aws).list_buckets()["Buckets"]
+        ]
+
+
+def other_account(aws):
+    """S3 as another account sees it."""
+    role = "arn:aws:iam::222222222222:role/somebody-else"
+    answer = aws.client("sts").assume_role(RoleArn=role, RoleSessionName="test")["Credentials"]
+    return aws.session.client(
+        "s3",
+        endpoint_url=aws.client("sts").meta.endpoint_url,
+        aws_access_key_id=answer["AccessKeyId"],
+        aws_secret_access_key=answer["SecretAccessKey"],
+        aws_session_token=answer["SessionToken"],
+    )

@@ -24,7 +24,16 @@ from laptop.aws import AwsClients
 from laptop.stack import ROOT, Stack
 from tests.clouds import control_of
 from tests.faults.layer import Layer
-from tests.faults.run import COLLAPSE, DAG, DAG_GUARD, DAG_LAYERED, DAG_SEND, STAND_UP, TASK, Run
+from tests.faults.outcome import (
+    COLLAPSE,
+    DAG,
+    DAG_GUARD,
+    DAG_LAYERED,
+    DAG_SEND,
+    STAND_UP,
+    TASK,
+    Run,
+)
 from tests.faults.targets import job_prefix
 from tests.inbox import Inbox
 from tests.stand_ins.stranger import listening

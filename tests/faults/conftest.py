@@ -16,7 +16,7 @@ from tests.applied import lasting_stack, start_all_from_applied
 from tests.faults import layer, targets
 from tests.faults.bench import Bench
 from tests.faults.matrix import HERE, inflict_all
-from tests.faults.run import DAGS, OWN_DAGS
+from tests.faults.outcome import DAGS, OWN_DAGS
 from tests.user_client import UserClient
 
 COLUMNS = ("fault", "at", "expected", "seen", "seconds", "leaked/lost/twice", "")

@@ -1,8 +1,48 @@
-"""What a fault should lead to, and what it led to, in the same words."""
+"""What a fault and a run are, what should come of them, and what came, in the same words."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tests.faults.bench import Bench
+
+DAG = "faults"
+DAG_TIME_OUT = "faults_time_out"
+DAG_SLOWER = "faults_slower"
+DAG_SEND = "send_alerts"
+# The product's own.
+DAG_LAYERED = "distributed_training_benchmark"
+DAG_GUARD = "leak_guard"
+DAG_COMPARISON = "job_comparison"
+OWN_DAGS = (DAG_LAYERED, DAG_GUARD, DAG_COMPARISON)
+DAGS = (DAG, DAG_TIME_OUT, DAG_SLOWER, DAG_SEND, *OWN_DAGS)
+TASK = "run_benchmark"
+COLLECT = "collect_results"
+STAND_UP, COLLAPSE = "stand_up_file_system", "collapse_file_system"
+
+
+@dataclass
+class Run:
+    """One DAG run with one planned job, or two; its gate holds the job until it is opened."""
+
+    run_id: str
+    dag_id: str
+    target: str
+    gate: Path
+    linger: Path
+    began: float = field(default_factory=time.monotonic)
+    ended: float | None = None
+    marked: frozenset[str] = frozenset()  # tasks that a user ended
+    guarded: bool = False  # the leak guard ended what it left
+
+    def open(self) -> None:
+        self.gate.touch()
+
 
 # Parts of the reasons that a run gives for a lost job; what comes first decides between two.
 OR = " or "
@@ -77,3 +117,24 @@ class Result(NamedTuple):
     invariants: Invariants | None  # none were counted of a fault that could not be inflicted
     seconds: float
     log: str = ""
+
+
+# By the point of the job's way at which the fault strikes; where there is but one, the run alone.
+Runs = dict[str, Run]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault with the outcome it must have at each point; its name is "" where there is but one.
+
+    `inflict` returns the runs it struck, by point, when they have ended. One that is `alone`
+    disturbs the whole stack, so that no other is inflicted meanwhile. The layered ones come one
+    after the other, as they share the only layer. The quick ones are part of `make test-rest`.
+    """
+
+    name: str
+    inflict: Callable[[Bench], Run | Runs]
+    expected: Mapping[str, Outcome]
+    alone: bool = False
+    layered: bool = False
+    quick: bool = False

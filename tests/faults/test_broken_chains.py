@@ -6,9 +6,8 @@ import pytest
 
 from tests.faults.catalogue.jobs import told
 from tests.faults.dags.broken import ALERTING, BROKEN
-from tests.faults.fault import Fault
 from tests.faults.matrix import inflict_all
-from tests.faults.outcome import NONE_BROKEN, Outcome, lost_for
+from tests.faults.outcome import NONE_BROKEN, Fault, Outcome, lost_for
 
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.full_matrix]
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.e2e.aws_check.checks import of_status
+from tests.e2e.aws_check.conftest import of_status
 from tests.e2e.stacks import fault
 
 pytestmark = pytest.mark.timeout(1800)

@@ -11,7 +11,7 @@ from laptop.aws_check.steps.parts import (
     PODS,
     TRAINING,
 )
-from tests.e2e.aws_check.checks import PRINCIPAL, of_status
+from tests.e2e.aws_check.conftest import PRINCIPAL, of_status
 from tests.e2e.aws_check.test_whole import NOT_HERE, NOT_OF_AWS
 from tests.e2e.deployer import recorded, refused
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.aws_check.checks import PRINCIPAL, of_status
+from tests.e2e.aws_check.conftest import PRINCIPAL, of_status
 from tests.e2e.deployer import needed, recorded, refused, unused
 
 pytestmark = pytest.mark.timeout(1800)

@@ -1,3 +1,5 @@
+"""The job as a process: what it measures, prints and leaves, and how it ends."""
+
 import contextlib
 import os
 import re
@@ -7,11 +9,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-import torch
 
+from batchmark.report.sharing.charts import sharing_charts
 from batchmark_job.result.document import parse_document
+from tests.builders.reports import report_of
+from tests.builders.runs import build_run
+from tests.builders.sharing import sharing_job
 from tests.documented import arguments, documented, the_command, typed
-from tests.e2e.job.job_processes import (
+from tests.e2e.job.conftest import (
     DEADLINE_SECONDS,
     NAMESPACE,
     ended,
@@ -125,16 +130,6 @@ def test_signal_before_the_first_row(start_job, tmp_path):
     assert not (tmp_path / "result.json").exists() or "writing the" in out
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-def test_cuda_without_a_gpu_has_its_own_exit_code(start_job, tmp_path):
-    arguments = ("--suite", "smoke", "--device", "cuda", "--output", f"{tmp_path}/result.json")
-    out, err = ended(start_job(*arguments), 3)
-    assert out == ""
-    assert err.startswith("batchmark-job: error: cannot measure: --device is cuda")
-    assert err.count("\n") == 1
-    assert not (tmp_path / "result.json").exists()
-
-
 def test_without_an_output_a_new_file_and_a_table_are_left(tmp_path):
     env = {"PYTHONPATH": str(ROOT / "job_container")}
     ran = typed(
@@ -150,3 +145,33 @@ def test_without_an_output_a_new_file_and_a_table_are_left(tmp_path):
     assert parse_document(written.read_bytes()).status == "complete"
     show = the_command(".venv/bin/batchmark-job show ")
     assert typed(show.replace("/tmp/results/local.1.json", written.name), tmp_path, env) in ran
+
+
+def test_the_documented_command_leaves_curves_that_the_report_reads(start_job, tmp_path):
+    given = arguments(the_command(".venv/bin/batchmark-job run --suite sharing"))
+    _run, *options = [*given, "--disturbances", "crash", "--max-seconds", "0.2", "--device", "cpu"]
+    path = tmp_path / "result.json"
+    ended(start_job(*options, "--no-ceilings", "--output", str(path)))
+    document = parse_document(path.read_bytes())
+    job = sharing_job("c5.2xlarge", []).model_copy(update={"document": document})
+    (task,) = report_of(build_run(job)).studies["sharing"]
+    assert (task.workload, task.parameters) == ("cnn_training_step", {"batch": 32})
+    numbers = {
+        curve.mode: {one.replicas for one in (*curve.points, *curve.unmeasured)}
+        for curve in task.curves
+    }
+    assert numbers == {"exclusive": {1, 2}, "time_slicing": {1, 2}}
+    # Other tests may load the machine so much that a row does not settle, and if none does, not
+    # even the crash's, the threads are not known.
+    settled = [point for curve in task.curves for point in curve.points]
+    assert task.threads == 1 or (task.threads is None and not settled)
+    for curve in task.curves:
+        assert all(one.reason.startswith("unsettled") for one in curve.unmeasured)
+        for point in curve.points:
+            assert point.throughput.value > 0
+            assert point.figures.slowest.p95 >= point.figures.slowest.p50
+            assert 0 < point.figures.fairness_worst <= 1
+    (crash,) = task.experiments
+    assert crash.first.outcome == "crashed"
+    assert crash.ended == ()
+    assert len(sharing_charts(task)) in (0, 2)

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from batchmark_job.result.document import parse_document
-from tests.e2e.job.job_processes import DEADLINE_SECONDS, ended
+from tests.e2e.job.conftest import DEADLINE_SECONDS, ended
 from tests.stand_ins.http import QuietHandler, serving_by
 
 QUICK = ("--threads", "1", "--max-seconds", "0.1", "--no-ceilings")
@@ -78,25 +78,17 @@ def test_document_goes_to_s3(start_job, s3):
     assert "Uploads" not in s3.list_multipart_uploads(Bucket="results")
 
 
-def test_missing_bucket_is_found_out_before_measuring(start_job, s3):
-    process = start_job(
-        *TINY, "--output", "s3://nowhere/a.json", AWS_ENDPOINT_URL=s3.meta.endpoint_url
-    )
-    out, err = ended(process, 2)
-    assert out == ""
-    assert "s3://nowhere/a.json: can't write there" in err
-    assert "NoSuchBucket" in err
-    assert err.count("\n") == 1
-
-
-def test_unreachable_s3_is_found_out_before_measuring(start_job):
+def test_a_bucket_or_an_s3_that_is_not_there_is_found_out_before_measuring(start_job, s3):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        process = start_job(*TINY, "--output", "s3://results/a.json", AWS_ENDPOINT_URL=url)
-        out, err = ended(process, 2)
-    assert out == ""
-    assert "Could not connect" in err
+        nobody = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        for url, said in ((s3.meta.endpoint_url, "NoSuchBucket"), (nobody, "Could not connect")):
+            process = start_job(*TINY, "--output", "s3://nowhere/a.json", AWS_ENDPOINT_URL=url)
+            out, err = ended(process, 2)
+            assert out == ""
+            assert "s3://nowhere/a.json: can't write there" in err
+            assert said in err
+            assert err.count("\n") == 1
 
 
 def test_an_s3_that_is_away_for_a_moment_is_waited_for_and_a_refused_document_is_kept(

@@ -10,7 +10,7 @@ import pytest
 
 from batchmark_job.result.document import parse_document
 from tests.documented import arguments, the_command
-from tests.e2e.job.job_processes import DEADLINE_SECONDS, ended
+from tests.e2e.job.conftest import DEADLINE_SECONDS, ended
 from tests.stand_ins.http import serving
 from tests.waiting import wait_for
 

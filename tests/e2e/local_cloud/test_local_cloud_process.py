@@ -1,4 +1,4 @@
-"""The server as a process: what it leaves behind when it ends."""
+"""The server as a process: who may call it, what it leaves behind, and what it finds again."""
 
 import ctypes
 import os
@@ -7,10 +7,17 @@ import socket
 import sys
 import time
 
+import boto3
+import httpx
 import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
 
+from laptop.processes import free_port
+from tests.builders.lustre import Lustre
 from tests.clouds import DEADLINE_SECONDS, ROOT, ready, running
-from tests.e2e.local_cloud.conftest import is_running
+from tests.containers.restarting import restarting
+from tests.e2e.local_cloud.conftest import SPOT_RULES, is_running
 from tests.waiting import wait_for
 from tests.warm import Fork
 
@@ -98,3 +105,77 @@ def test_sigterm_ends_a_server_that_is_stuck(somebody_listens):
         assert process.wait(DEADLINE_SECONDS) == 1
         assert not somebody_listens or "in serve" in said.read()
     process.stdout.close()
+
+
+def test_neither_another_user_nor_a_web_page_calls_or_resets_anything(cloud):
+    another = boto3.Session("test", "test", region_name="us-east-1")
+    config = Config(retries={"total_max_attempts": 1})
+    batch = another.client("batch", endpoint_url=cloud.endpoint_url, config=config)
+    with pytest.raises(ClientError, match=f"SignatureDoesNotMatch.*{cloud.credentials}"):
+        batch.describe_job_queues()
+    batch.close()
+    with httpx.Client(base_url=cloud.endpoint_url, trust_env=False) as http:
+        assert http.post("/moto-api/reset").status_code == 403
+        answer = http.get("/moto-api/data.json", headers={"Host": "rebound.example"})
+        assert (answer.status_code, "refuses the host" in answer.text) == (403, True)
+    assert cloud.batch.describe_job_queues(jobQueues=[cloud.queue])["jobQueues"]
+
+
+def test_state_survives_and_running_jobs_have_lost_their_host(tmp_path):
+    state = tmp_path / "state"
+    state.mkdir()
+    options = "--port", str(free_port()), "--state", str(state), "--file-system-seconds", "0.2"
+    script = f"touch {tmp_path}/$AWS_BATCH_JOB_ATTEMPT; [ $AWS_BATCH_JOB_ATTEMPT = 2 ] || sleep 600"
+    with restarting(*options, "--vcpus", "1") as again:
+        cloud = again.cloud
+        lustre, file_systems = Lustre(cloud.client), state / "file-systems"
+
+        def become_available(file_system_id):
+            wait_for(lambda: lustre.lifecycle(file_system_id) == "AVAILABLE", "file system")
+
+        made = lustre.create()
+        become_available(made)
+        (file_systems / made / "written").touch()
+        s3, sqs = cloud.client("s3"), cloud.client("sqs")
+        s3.create_bucket(Bucket="kept")
+        s3.put_object(Bucket="kept", Key="raw/a.json", Body=b"content")
+        ended = cloud.shell("echo it")
+        before = cloud.finish(ended)
+        job_id = cloud.shell(script, retryStrategy={"attempts": 2, "evaluateOnExit": SPOT_RULES})
+        cloud.wait_for(job_id, "RUNNING")
+        waiting = cloud.shell("echo waited")
+        dependent = cloud.shell("echo depended", dependsOn=[{"jobId": waiting}])
+        other = lustre.create()
+        again.kill()
+
+        again.start()
+        become_available(other)
+        assert lustre.lifecycle(made) == "AVAILABLE"
+        assert (file_systems / made / "written").exists()
+        lustre.fsx.delete_file_system(FileSystemId=made)
+        wait_for(lambda: [path.name for path in file_systems.iterdir()] == [other], "its end")
+        assert s3.get_object(Bucket="kept", Key="raw/a.json")["Body"].read() == b"content"
+        assert cloud.describe(ended) == before
+        assert cloud.lines(before) == ["it"]
+        job = cloud.finish(job_id)
+        assert job["status"] == "SUCCEEDED"
+        first, second = job["attempts"]
+        assert first["statusReason"].startswith("Host EC2 (instance i-")
+        assert second["container"]["exitCode"] == 0
+        assert cloud.output(waiting) == ["waited"]
+        assert cloud.output(dependent) == ["depended"]
+        url = sqs.create_queue(QueueName="later")["QueueUrl"]
+
+        again.end()
+        again.start()
+        assert sqs.list_queues()["QueueUrls"] == [url]
+        new = cloud.shell("echo new")
+        assert cloud.output(new) == ["new"]
+        listed = cloud.batch.list_jobs(jobQueue=cloud.queue, jobStatus="SUCCEEDED")
+        assert {each["jobId"] for each in listed["jobSummaryList"]} == {
+            ended,
+            job_id,
+            waiting,
+            dependent,
+            new,
+        }

@@ -111,9 +111,7 @@ def test_replicas_in_jobs_of_their_own_leave_one_document_that_is_collected(clou
     assert (row.sharing.mode, row.sharing.form) == (SharingMode.TIME_SLICING, "jobs")
     assert [each.outcome for each in row.sharing.replicas] == [ReplicaOutcome.RAN] * REPLICAS
     children = [cloud.describe(f"{xcoms['job_id']}:{n}") for n in range(REPLICAS)]
-    first, last = (
-        pick(child[name] for child in children)
-        for pick, name in ((min, "startedAt"), (max, "stoppedAt"))
-    )
+    first = min(child["startedAt"] for child in children)
+    last = max(child["stoppedAt"] for child in children)
     # Of one instance, not of each child.
     assert found.instance_seconds == pytest.approx((last - first) / 1000)

@@ -6,9 +6,7 @@ from batchmark.core.names import slug
 from batchmark_job.result.document import MeasurementStatus
 from batchmark_job.result.own_job import OwnJob
 from tests.faults.bench import Bench
-from tests.faults.fault import Fault, Runs
-from tests.faults.outcome import Outcome
-from tests.faults.run import DAG_COMPARISON, Run
+from tests.faults.outcome import DAG_COMPARISON, Fault, Outcome, Run, Runs
 from tests.faults.targets import STOPS_EARLY, job_prefix
 
 OUTAGE_SECONDS = 30

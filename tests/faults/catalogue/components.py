@@ -10,9 +10,7 @@ from functools import partial
 from typing import Any
 
 from tests.faults.bench import CLOUD, Bench, sigkill
-from tests.faults.fault import Fault, Runs
-from tests.faults.outcome import Outcome
-from tests.faults.run import Run
+from tests.faults.outcome import Fault, Outcome, Run, Runs
 
 # A submission's answer is held so long, so that the kill comes between the two.
 HELD_SECONDS = 6

@@ -1,4 +1,4 @@
-"""Faults of the jobs themselves, and of where they are to run."""
+"""Faults of the jobs themselves, of where they run, and of what tells of a regression."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from functools import partial
 
 from batchmark.core.names import slug
 from tests.faults.bench import Bench, sigkill
-from tests.faults.fault import Fault, Runs
-from tests.faults.outcome import NO_JOB, Outcome, lost_for
-from tests.faults.run import COLLECT, Run
+from tests.faults.outcome import COLLECT, DAG_SLOWER, NO_JOB, Fault, Outcome, Run, Runs, lost_for
 from tests.faults.targets import MISSING_IMAGE
 
 NO_PROFILE = "The instance profile does not exist"
@@ -77,6 +75,18 @@ def bad_document(kind: str, says: str) -> Fault:
     )
 
 
+def sns_refuses(bench: Bench) -> Runs:
+    """One message comes with its task's next try, the other by the DAG for what is left."""
+    with bench.fault("expired_credentials", services=["sns"]):
+        lasting = bench.start("sns-refuses-lasting", dag_id=DAG_SLOWER, gated=False)
+        bench.finish(lasting)
+    bench.send_pending("after-sns-refused")
+    with bench.fault("throttle", share=1, services=["sns"]) as refusing:
+        passing = bench.start("sns-refuses-passing", dag_id=DAG_SLOWER, gated=False)
+        bench.wait(lambda: bench.faults()[refusing]["strikes"], "refused message")
+    return {"lasting": lasting, "passing": bench.finish(passing)}
+
+
 FAULTS = (
     Fault(
         "job exits non-zero",
@@ -113,5 +123,15 @@ FAULTS = (
         "result document replaced",
         replaced_document,
         {"": lost_for("was replaced: its SHA-256 is", says="exit code 3")},
+    ),
+    Fault("a regression", partial(told, "slower", dag_id=DAG_SLOWER), {"": Outcome(alerts=1)}),
+    Fault(
+        "SNS refuses",
+        sns_refuses,
+        {
+            "lasting": Outcome(others="publish_alerts failed", alerts=1),
+            "passing": Outcome(alerts=1),
+        },
+        alone=True,
     ),
 )

@@ -16,10 +16,23 @@ from batchmark_job.distributed.node import CONTROL_PORT
 from batchmark_job.result.document import MeasurementStatus
 from tests.faults.bench import Bench
 from tests.faults.catalogue.components import DOWN_SECONDS, kill_worker
-from tests.faults.fault import Fault, Runs
 from tests.faults.layer import JOINING_SECONDS, NODES
-from tests.faults.outcome import COLLAPSED, GUARDED, NEVER_THERE, REMOVED, Outcome, lost_for
-from tests.faults.run import COLLAPSE, COLLECT, DAG_LAYERED, STAND_UP, TASK, Run
+from tests.faults.outcome import (
+    COLLAPSE,
+    COLLAPSED,
+    COLLECT,
+    DAG_LAYERED,
+    GUARDED,
+    NEVER_THERE,
+    REMOVED,
+    STAND_UP,
+    TASK,
+    Fault,
+    Outcome,
+    Run,
+    Runs,
+    lost_for,
+)
 from tests.faults.targets import job_prefix
 from tests.stand_ins.stranger import heard, sayings
 

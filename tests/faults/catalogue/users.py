@@ -8,9 +8,7 @@ import signal
 import psutil
 
 from tests.faults.bench import Bench
-from tests.faults.fault import Fault
-from tests.faults.outcome import NO_JOB, STOPPED, Outcome
-from tests.faults.run import DAG_TIME_OUT, Run
+from tests.faults.outcome import DAG_TIME_OUT, NO_JOB, STOPPED, Fault, Outcome, Run
 
 
 def cancelled_while_deferred(bench: Bench) -> Run:

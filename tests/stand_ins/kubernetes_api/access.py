@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.stand_ins.kubernetes_api.errors import RefusedError
+from tests.stand_ins.kubernetes_api.validation import RefusedError
 
 if TYPE_CHECKING:
     from tests.stand_ins.kubernetes_api.api import Call

@@ -14,7 +14,7 @@ from tests.stand_ins.http import QuietHandler, serving_by
 from tests.stand_ins.kubernetes_api import access
 from tests.stand_ins.kubernetes_api.access import Access
 from tests.stand_ins.kubernetes_api.cluster import Cluster
-from tests.stand_ins.kubernetes_api.errors import RefusedError, not_found
+from tests.stand_ins.kubernetes_api.validation import RefusedError, not_found
 
 PATH = re.compile(
     r"/(?:api/v1|apis/(?P<group>batch|apps)/v1)"

@@ -12,9 +12,13 @@ from collections.abc import Iterable
 from tests.stand_ins.kubernetes_api import controllers
 from tests.stand_ins.kubernetes_api.containers import Containers
 from tests.stand_ins.kubernetes_api.device_plugin import GPU, Offer
-from tests.stand_ins.kubernetes_api.errors import RefusedError, not_found
 from tests.stand_ins.kubernetes_api.resources import Object, merged, now
-from tests.stand_ins.kubernetes_api.validation import check_job, check_schema
+from tests.stand_ins.kubernetes_api.validation import (
+    RefusedError,
+    check_job,
+    check_schema,
+    not_found,
+)
 
 ROLL_OUT_TICKS = 2
 

@@ -1,4 +1,4 @@
-"""What the API refuses in an object, beyond its schema."""
+"""What the API refuses in an object, beyond its schema, and what it answers then."""
 
 from __future__ import annotations
 
@@ -7,7 +7,37 @@ from typing import Any
 
 import kubernetes_validate
 
-from tests.stand_ins.kubernetes_api.errors import RefusedError
+REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "AlreadyExists",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+}
+
+
+class RefusedError(Exception):
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+    def status(self) -> dict[str, object]:
+        return {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": REASONS[self.code],
+            "code": self.code,
+        }
+
+
+def not_found(plural: str, name: str) -> RefusedError:
+    return RefusedError(404, f'{plural} "{name}" not found')
+
 
 VERSION = "1.36"
 LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")

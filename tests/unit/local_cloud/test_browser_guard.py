@@ -57,6 +57,8 @@ def test_programs_are_served(is_served):
         assert is_served("/any", method=method)
     # The fetch of Node.js, which is no browser.
     assert is_served("/any", {"Sec-Fetch-Mode": "cors"}, "POST")
+    without_host = {"REQUEST_METHOD": "GET", "PATH_INFO": "/any"}
+    assert list(BrowserGuard(Response("served"), [])(without_host, lambda *_: None)) == [b"served"]
 
 
 @pytest.mark.parametrize(
@@ -94,12 +96,6 @@ def test_the_refusal_of_a_host_names_it_and_what_to_do(client):
         "addresses and localhost, 127.0.0.1, 172.18.0.1, local-cloud; use --host or --job-endpoint "
         "to add others\n"
     )
-
-
-def test_a_client_without_a_host_is_no_browser():
-    app = BrowserGuard(Response("served"), [])
-    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/any"}
-    assert list(app(environ, lambda *_: None)) == [b"served"]
 
 
 @pytest.mark.parametrize("site", SITES)

@@ -1,18 +1,25 @@
-"""Which calls a fault strikes, and the control of faults."""
+"""Which calls a fault strikes, what it answers them, and who controls it."""
 
 import json
 import random
 from contextlib import nullcontext
 from types import SimpleNamespace
 
+import botocore.session
+import httpx
 import pytest
+from botocore.parsers import create_parser
 from werkzeug.test import Client
 from werkzeug.wrappers import Response
 
 from local_cloud.fault_control import Faults
 from local_cloud.faults import errors
-from local_cloud.faults.under_way import UNDER_WAY
+from local_cloud.faults.kinds import FAULT, FileSystemDeletionRefused, UnstartedNode
+from local_cloud.faults.under_way import UNDER_WAY, strike
 from local_cloud.file_systems import folders, models
+from local_cloud.gaps.service_quotas import NAMES, quota
+from local_cloud.server import with_own_paths
+from tests.clouds import SignedCalls
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.local_batch import signed
 
@@ -203,3 +210,109 @@ def test_file_systems_are_full_as_long_as_the_fault_if_any_may_be_mounted(client
 )
 def test_what_is_not_there_is_refused(client, method, path, status):
     assert client.open(f"/_faults{path}", method=method).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("service", "content_type", "code", "status"),
+    [
+        ("batch", "application/json", "TooManyRequestsException", 429),
+        ("logs", "application/x-amz-json-1.1", "ThrottlingException", 400),
+        ("s3", "application/octet-stream", "SlowDown", 503),
+        ("sns", "application/x-www-form-urlencoded", "Throttling", 400),
+        ("ec2", "application/x-www-form-urlencoded", "RequestLimitExceeded", 503),
+        ("cloudwatch", "application/cbor", "Throttling", 400),
+    ],
+)
+def test_botocore_reads_the_throttling_of_each_protocol(service, content_type, code, status):
+    protocol = errors.protocol_of(service, content_type)
+    response = errors.response(protocol, errors.throttled(service))
+    headers = {name.lower(): value for name, value in response.headers.items()}
+    answer = {"status_code": response.status_code, "headers": headers, "body": response.get_data()}
+    model = botocore.session.Session().get_service_model(service)
+    shape = model.operation_model(model.operation_names[0]).output_shape
+    parsed = create_parser(protocol).parse(answer, shape)
+    assert response.status_code == status
+    assert parsed["Error"]["Code"] == code
+    assert parsed["Error"]["Message"]
+
+
+def test_a_fault_strikes_so_often_and_so_many(begin):
+    active = begin("file_system_deletion_refused", file_system="fs-1*", times=2)
+    assert strike(UnstartedNode) is None
+
+    def struck(file_system_id):
+        return strike(FileSystemDeletionRefused, lambda fault: fault.covers(file_system_id))
+
+    assert struck("fs-2") is None
+    assert [struck("fs-10") for _ in range(3)] == [active.fault, active.fault, None]
+    assert active.shown()["strikes"] == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "covered", "others"),
+    [
+        (
+            {"kind": "unstarted_node", "job_name": "job-*", "node": 2},
+            ("job-1", 2),
+            [("job-1", 1), ("other", 2)],
+        ),
+        (
+            {"kind": "spot_interruption", "job_name": "job-*", "compute_environment": "spot"},
+            ("job-1", "spot"),
+            [("job-1", "on-demand"), ("other", "spot")],
+        ),
+        ({"kind": "spot_interruption"}, ("any", "any"), []),
+        (
+            {"kind": "invalid_environment", "compute_environment": "spot*"},
+            ("spot-1",),
+            [("other",)],
+        ),
+    ],
+)
+def test_what_is_covered(fault, covered, others):
+    covers = FAULT.validate_python(fault).covers
+    assert covers(*covered)
+    assert not any(covers(*other) for other in others)
+
+
+def test_quotas_are_covered_by_code(begin):
+    begin("vcpu_quota", code="L-DB*")
+    found = {code: quota(code, "us-east-1", "123456789012")["Value"] for code in NAMES}
+    assert [code for code, value in found.items() if value == 0] == ["L-DB2E81BA"]
+
+
+MISSING_IMAGE = {"kind": "missing_image", "image": "any"}
+
+
+@pytest.fixture
+def signed_client():
+    settings = SimpleNamespace(secret="right", credentials="FILE")
+    app = with_own_paths(Response("served"), SimpleNamespace(), settings)
+
+    def serve(environ, start_response):
+        return app({**environ, "REQUEST_URI": environ["PATH_INFO"]}, start_response)
+
+    with httpx.Client(
+        transport=httpx.WSGITransport(serve), base_url="http://127.0.0.1:5000"
+    ) as opened:
+        yield opened
+    UNDER_WAY.clear()
+
+
+def test_faults_are_seen_and_controlled_with_the_secret_alone(signed_client):
+    right = SignedCalls("right")
+    assert signed_client.post("/_faults", json=MISSING_IMAGE, auth=right).status_code == 201
+    for auth in (None, SignedCalls("wrong")):
+        for method in ("GET", "POST", "DELETE"):
+            answer = signed_client.request(method, "/_faults", json=MISSING_IMAGE, auth=auth)
+            assert answer.status_code == 403
+            assert "FILE" in answer.text
+    assert list(UNDER_WAY) == ["1"]
+    assert len(signed_client.get("/_faults", auth=right).json()["faults"]) == 1
+    assert signed_client.delete("/_faults/1", auth=right).status_code == 204
+    assert UNDER_WAY == {}
+
+
+def test_everybody_may_ask_whether_it_is_ready(signed_client):
+    assert signed_client.get("/local-cloud/ready").text == "ready\n"
+    assert signed_client.get("/local-cloud/ready/").status_code == 403

@@ -30,10 +30,6 @@ def get(client, path, task_id=TASK_ID):
     return client.get(f"/_host/{task_id}/{path}", headers={TOKEN: token(client, task_id)})
 
 
-def test_a_notice_names_action_and_time(client):
-    assert get(client, ACTION).json == {"action": "terminate", "time": "2026-11-24T05:02:00Z"}
-
-
 @pytest.mark.parametrize(
     ("path", "task_id"),
     [
@@ -51,7 +47,8 @@ def test_only_who_has_a_fresh_token_of_the_task_reads_and_nobody_writes(client, 
     path, own = f"/_host/{TASK_ID}/{ACTION}", {TOKEN: token(client, TASK_ID)}
     for headers in ({}, {TOKEN: "made-up"}, {TOKEN: token(client, SAFE_TASK_ID)}):
         assert client.get(path, headers=headers).status_code == 401
-    assert client.get(path, headers=own).status_code == 200
+    notice = {"action": "terminate", "time": "2026-11-24T05:02:00Z"}
+    assert client.get(path, headers=own).json == notice
     assert client.post(path, headers=own).status_code == 405
     monkeypatch.setattr("local_cloud.metadata.time.monotonic", lambda: float("inf"))
     assert client.get(path, headers=own).status_code == 401
@@ -120,16 +117,14 @@ def networks(container):
     return [network["IPv4Addresses"] for network in container["Networks"]]
 
 
-def test_a_node_finds_its_own_address():
-    assert networks(ask(f"/v4/{TASK_ID}", address="127.1.2.3").json) == [["127.1.2.3"]]
-    process = ask(f"/v4/{TASK_ID}", inspected=None, address="127.1.2.3").json
+def test_nodes_and_containers_find_their_addresses_but_for_their_machines():
+    of_node = {"address": "127.1.2.3"}
+    assert networks(ask(f"/v4/{TASK_ID}", **of_node).json) == [["127.1.2.3"]]
+    process = ask(f"/v4/{TASK_ID}", inspected=None, **of_node).json
     assert networks(process) == [["127.1.2.3"]]
     assert "ImageID" not in process
-    (container,) = ask(f"/v4/{TASK_ID}/task", None, "127.1.2.3").json["Containers"]
+    (container,) = ask(f"/v4/{TASK_ID}/task", inspected=None, **of_node).json["Containers"]
     assert networks(container) == [["127.1.2.3"]]
-
-
-def test_a_container_finds_its_address_on_its_network_and_none_on_its_machines():
     joined = {"Networks": {"jobs": {"IPAddress": "172.18.0.3"}}}
     on_network = {**INSPECTED, "NetworkSettings": joined}
     assert networks(ask(f"/v4/{TASK_ID}", on_network).json) == [["172.18.0.3"]]

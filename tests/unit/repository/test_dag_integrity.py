@@ -192,6 +192,13 @@ def test_the_first_run_after_unpausing_on_a_thursday(dag_bag, monkeypatch, dag_i
 @pytest.mark.parametrize(
     ("dag_id", "param", "value", "message"),
     [
+        ("gpu_cpu_benchmark", "suite", "smokey", "'smokey' is not one of"),
+        ("gpu_cpu_benchmark", "repeats", 0, "0 is less than the minimum of 1"),
+        ("gpu_cpu_benchmark", "repeats", "NaN", "'NaN' is not of type 'integer'"),
+        ("gpu_cpu_benchmark", "dtype", "float8", "'float8' is not one of"),
+        ("gpu_cpu_benchmark", "max_cost_usd", 0, "0 is less than or equal to the minimum of 0"),
+        ("gpu_cpu_benchmark", "max_cost_usd", "NaN", "'NaN' is not of type 'number', 'null'"),
+        ("gpu_cpu_benchmark", "dry_run", "yes", "'yes' is not of type 'boolean'"),
         ("noise_calibration", "repeats", 1, "less than the minimum of 2"),
         (CHANGE_ALERT, "state", "recovered", "'recovered' is not one of"),
         ("gpu_sharing_benchmark", "modes", ["mig"], "'mig' is not one of"),

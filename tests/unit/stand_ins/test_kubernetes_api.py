@@ -8,8 +8,7 @@ from batchmark.runs.plans.pod_plan import job_manifest
 from tests.builders.clusters import RUN_ID, applied, planned, published
 from tests.stand_ins.kubernetes_api.clients import connected, token
 from tests.stand_ins.kubernetes_api.device_plugin import ConfigError, _configured
-from tests.stand_ins.kubernetes_api.errors import RefusedError
-from tests.stand_ins.kubernetes_api.validation import check_job
+from tests.stand_ins.kubernetes_api.validation import RefusedError, check_job
 
 NAMESPACE = "gpu-demo"
 POD = ("spec", "template", "spec")

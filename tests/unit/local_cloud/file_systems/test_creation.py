@@ -1,6 +1,10 @@
 """What FSx refuses of a new file system, and what it fills in."""
 
+import json
+
 import pytest
+
+from local_cloud.file_systems.requests import RefusedError, checked
 
 THROUGHPUT = {"PerUnitStorageThroughput": 125}
 NO_SUBNET = f"subnet-{'0' * 17}"
@@ -81,3 +85,34 @@ def test_a_new_file_system_is_described(account):
     assert found["Tags"] == tags
     assert (found["VpcId"], found["SubnetIds"]) == (account.vpc, [account.subnet])
     assert found["CreationTime"].timestamp() == account.now
+
+
+SUBNET = f"subnet-{'0' * 17}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"FileSystem": "a"}, 'Unknown parameter in input: "FileSystem"'),
+        ({"StorageCapacity": "1200"}, "Invalid type for parameter StorageCapacity"),
+        ({"StorageCapacity": -1}, "Invalid value for parameter StorageCapacity"),
+        ({"Tags": [{"Key": "a"}]}, 'Missing required parameter in Tags[0]: "Value"'),
+        ({"Tags": [{"Key": "a" * 129, "Value": ""}]}, "length less than or equal to 128"),
+        ({"Tags": [{"Key": "a", "Value": "b~"}]}, "regular expression pattern: ^([\\p{L}"),
+        ({"Tags": [{"Key": "a", "Value": "b\t"}]}, "regular expression pattern: ^([\\p{L}"),
+        ({"ClientRequestToken": "a b"}, "Member must satisfy regular expression pattern"),
+    ],
+)
+def test_problems(changes, problem):
+    request = {"FileSystemType": "LUSTRE", "SubnetIds": [SUBNET], **changes}
+    with pytest.raises(RefusedError) as refused:
+        checked("CreateFileSystem", json.dumps(request))
+    assert refused.value.error_type == "BadRequest"
+    assert problem in json.loads(refused.value.get_body())["message"]
+
+
+def test_a_good_request_is_as_sent():
+    tags = [{"Key": "run", "Value": "gr\u00fcn_1+2:00 /=@.-"}]
+    request = {"FileSystemType": "LUSTRE", "SubnetIds": [SUBNET], "Tags": tags}
+    assert checked("CreateFileSystem", json.dumps(request)) == request
+    assert checked("DescribeFileSystems", "") == {}

@@ -1,12 +1,18 @@
-"""Pages of log events, and the patterns that filter them."""
+"""Logs: pages of events and of a job's log, patterns that filter them, a database that stays."""
+
+from types import SimpleNamespace
 
 import pytest
 from moto.logs.exceptions import InvalidParameterException, ResourceNotFoundException
-from moto.logs.models import LogGroup
+from moto.logs.models import LogGroup, logs_backends
+from werkzeug.test import Client
+from werkzeug.wrappers import Response
 
+from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES, LogStream
 from local_cloud.gaps import logs
-from local_cloud.gaps.log_events import BLOCKS
+from local_cloud.gaps.log_events import BLOCKS, Events, delete_all_but, keep_in
 from local_cloud.gaps.logs import EVENT_BYTES, PAGE_BYTES, matcher
+from local_cloud.log_pages import LogPages, page
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 LONG = PAGE_BYTES // 4 - EVENT_BYTES  # characters of a line of which a page holds four
@@ -56,12 +62,13 @@ def test_pages_end_backward_at_the_head_and_forward_with_the_token_that_they_wer
     assert read(group, token=end)[0] == ["d"]
 
 
-def test_a_page_holds_a_megabyte_and_one_event_at_least(group):
+def test_a_page_read_or_found_holds_a_megabyte_and_one_event_at_least(group):
     write(group, *("x" * LONG for _ in range(6)))
     first, _, token = read(group)
     assert (len(first), len(read(group, token=token)[0])) == (4, 2)
     last, token, _ = read(group, from_head=False)
     assert (len(last), len(read(group, token=token)[0])) == (4, 2)
+    assert list(map(len, find(group, ""))) == [4, 2]
     write(group, "y" * 2 * PAGE_BYTES, at=5000)
     assert len(read(group, from_head=False)[0]) == 1
 
@@ -135,11 +142,6 @@ def test_found_events_come_in_pages(group, monkeypatch):
     assert find(group, "?z") == [[], [], []]
 
 
-def test_found_events_fill_a_megabyte(group):
-    write(group, *("x " + "-" * (LONG - 2) for _ in range(6)))
-    assert list(map(len, find(group, "?x"))) == [4, 2]
-
-
 @pytest.mark.parametrize(
     ("pattern", "message", "matches"),
     [
@@ -171,3 +173,68 @@ def test_patterns_that_are_refused(pattern):
         InvalidParameterException, match="The local cloud supports only filter patterns like"
     ):
         matcher(pattern)
+
+
+@pytest.fixture
+def path(tmp_path, logs_on_disk):
+    found = tmp_path / "logs.sqlite"
+    keep_in(found)
+    return found
+
+
+def told(events):
+    return [event.message for event in events]
+
+
+def test_events_are_there_after_a_restart(path):
+    events = Events()
+    events.add(1000, 1001, ["one", "two"])
+    keep_in(path)
+    again = Events(events.number)
+    assert told(again) == ["one", "two"]
+    again.add(1000, 1002, ["three"])
+    assert told(again) == ["one", "two", "three"]
+    assert len({event.event_id for event in again}) == len(again) == 3
+
+
+def test_streams_that_are_gone_leave_nothing(path):
+    kept, gone = Events(), Events()
+    for each in (kept, gone):
+        each.add(1000, 1001, ["one"])
+    delete_all_but([kept])
+    assert (told(kept), told(gone), bool(gone)) == (["one"], [], False)
+
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+
+
+def test_a_log_is_sent_in_parts_however_long_its_lines_are(logs_on_disk):
+    stream = LogStream(logs_backends[ACCOUNT][REGION], "pages", "name")
+    stream.create()
+    line = b"x" * MAX_EVENT_BYTES
+    for _ in range(20):
+        stream.write(line, b"end\n", written_at=1000)
+    job = SimpleNamespace(
+        id="job-1",
+        status="RUNNING",
+        arn=f"arn:aws:batch:{REGION}:{ACCOUNT}:job/job-1",
+        submission=SimpleNamespace(main_node=None, containers=[SimpleNamespace(log_group="pages")]),
+        attempts=[SimpleNamespace(nodes=[SimpleNamespace(log_stream_name="name")])],
+    )
+    sent = page(job)
+    first, part = next(sent), next(sent)
+    stream.write(b"of a later time\n", written_at=2**41)
+    parts = [part, *sent]
+    stream.backend.delete_log_group("pages")
+    assert first == "Job job-1 is RUNNING, attempt 1\n"
+    assert "".join(parts) == f"{line.decode()}\nend\n" * 20
+    assert max(map(len, parts)) < 4 * 2**20
+
+
+def test_a_job_without_a_log_has_a_page_and_no_job_none(batch, queue):
+    pages = Client(LogPages(Response("served")))
+    waits = batch.submit(dependsOn=[{"jobId": batch.submit()}])
+    found = pages.get(f"/local-cloud/jobs/{waits}/log")
+    assert found.text == f"Job {waits} is PENDING and has no log yet.\n"
+    missing = pages.get("/local-cloud/jobs/none/log")
+    assert (missing.status_code, missing.text) == (404, "The local cloud has no job none\n")

@@ -1,13 +1,17 @@
 """An attempt and its containers, with a runtime of the test."""
 
+import itertools
+import socket
 import threading
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from types import SimpleNamespace
 
 import pytest
 
 from local_cloud.batch.jobs.container import merge
 from local_cloud.batch.jobs.resources import Allocation, Requirements
+from local_cloud.batch.running import loopback
 from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.log_stream import LossyLogStream
 from local_cloud.batch.running.runtime import Exit, StartError
@@ -260,31 +264,23 @@ def test_a_fault_keeps_one_child_from_starting(runtime, begin):
     wait_for(lambda: [fault.strikes for fault in faults] == [1, 0, 0], "strike", every=0.002)
 
 
-@pytest.fixture
-def struck(runtime, begin):
-    """An attempt that has ended, under faults of which the other one covers other jobs."""
-
-    def of(kind, **fields):
-        faults = [begin(kind, job_name=name, **fields) for name in ("other", "na*")]
-        attempt = new_attempt(runtime)
-        started(attempt, runtime, 1)
-        runtime.ended.set()
-        attempt.wait()
-        assert [fault.strikes for fault in faults] == [0, 1]
-        return attempt
-
-    return of
-
-
-def test_a_fault_drops_lines_of_its_log(struck, runtime):
-    struck("lost_log_lines", first=3, last=2)
+def test_faults_of_its_job_drop_lines_of_its_log_and_describe_its_stop_before_its_start(
+    runtime, begin
+):
+    lost, early = {"first": 3, "last": 2}, {"early_seconds": 2.5}
+    faults = [
+        begin(kind, job_name=job_name, **fields)
+        for kind, fields in (("lost_log_lines", lost), ("stop_before_start", early))
+        for job_name in ("other", "na*")
+    ]
+    attempt = new_attempt(runtime)
+    started(attempt, runtime, 1)
+    runtime.ended.set()
+    attempt.wait()
+    assert [fault.strikes for fault in faults] == [0, 1, 0, 1]
     (launch,) = runtime.launches
     assert isinstance(launch.log_stream, LossyLogStream)
     assert (launch.log_stream.first, launch.log_stream.last) == (3, 2)
-
-
-def test_a_fault_describes_its_stop_before_its_start(struck):
-    attempt = struck("stop_before_start", early_seconds=2.5)
     assert attempt.record.stopped_at - attempt.record.started_at == -2500
 
 
@@ -297,3 +293,28 @@ def test_one_node_is_killed_alone(runtime):
     assert attempt.kill_node(1)
     assert killed == [1]
     assert not attempt.kill_node(2)
+
+
+@pytest.mark.skipif("sys.platform != 'linux'")
+def test_each_address_is_new_and_can_be_listened_at():
+    found = [loopback.new_address() for _ in range(1000)]
+    assert len({*found, loopback.MACHINES_OWN}) == 1001
+    with socket.create_server((found[0], 0)) as first:
+        port = first.getsockname()[1]
+        with socket.create_server((found[1], port)) as second:
+            assert second.getsockname() == (found[1], port)
+
+
+@pytest.mark.parametrize("number", [0, loopback.FOURTH - 1, loopback.ALL - 1, loopback.ALL])
+def test_no_address_is_a_networks_own(monkeypatch, number):
+    monkeypatch.setattr(loopback, "_numbers", itertools.count(number))
+    monkeypatch.setattr("sys.platform", "linux")
+    address = ip_address(loopback.new_address())
+    assert address.is_loopback
+    assert address.packed[3] not in (0, 255)
+    assert address.packed[1] not in (0, 255)
+
+
+def test_elsewhere_than_on_linux_nodes_share_one(monkeypatch):
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert loopback.new_address() == "127.0.0.1"

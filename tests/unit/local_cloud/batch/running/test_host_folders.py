@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from local_cloud.batch.jobs.container import merge
+from local_cloud.batch.jobs.volumes import below
 from local_cloud.batch.running.host_folders import HostFolders
 
 
@@ -85,3 +86,19 @@ def test_a_hosts_file_system_is_the_same_for_all_nodes(folders, tmp_path, source
     other = launch({"A": "/data"}, ("/fsxx", "/data"), file_system=there)
     assert not folders.in_variables(other)["A"].startswith(str(there))
     shutil.rmtree(there)  # what is left afterwards is the folders'
+
+
+@pytest.mark.parametrize(
+    ("path", "rest"),
+    [
+        ("/fsx", ""),
+        ("/fsx/", ""),
+        ("//fsx//a/b/", "a/b"),
+        ("/fsx/a/../b", "b"),
+        ("/fsx/..", None),
+        ("/fsxx", None),
+        ("/data/fsx", None),
+    ],
+)
+def test_what_lies_below_a_folder(path, rest):
+    assert below("/fsx", path) == rest

@@ -35,59 +35,50 @@ def test_quiet_hours_of_an_earlier_release_lose_no_alert_and_are_named_with_the_
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize(
-    ("one", "is_told"),
-    [
-        (by(0.031), True),
-        (by(0.029), False),
-        (by(-0.03), True),
-        (by(-0.028), False),
-        (by(0.031, metric="price"), True),
-        (by(0.99, metric="noise"), False),
-        (by(1.01, metric="noise"), True),
-        (by(-0.49, metric="noise"), False),
-        (by(-0.51, metric="noise"), True),
-        (by(-0.03, metric="speedup"), True),
-    ],
-)
-def test_by_default_three_percent_are_told_and_twice_the_noise(one, is_told):
-    assert bool(told(one)) is is_told
-
-
-def test_a_minimum_holds_for_the_metric_it_names():
-    minimum = {"time": 0.10}
-    assert told(by(0.09), minimum_change=minimum) is None
-    assert told(by(0.11), minimum_change=minimum) == 1
-    assert told(by(0.09, metric="price"), minimum_change=minimum) == 1
-
-
-def test_the_first_rule_that_matches_holds():
-    rules = [
+LARGE = {"minimum_change": {"time": 0.10}}
+# The first one that matches holds; where it names no minimum of a metric, the general one does.
+RULES = {
+    "series": [
         {"match": {"workload": "matmul", "target": "g5.*"}, "minimum_change": {"time": 0.2}},
         {"match": {"workload": "matmul"}, "mute": True},
     ]
-    assert told(by(0.1), series=rules) is None
-    assert told(by(0.3), series=rules) == 1
-    assert told(by(0.3, of=series(target="g6.xlarge")), series=rules) is None
-    assert told(by(0.05, of=series(workload="gaussian_blur")), series=rules) == 1
-    # Where a rule names no minimum of a metric, the general one holds.
-    assert told(by(0.04, metric="price"), series=rules) == 1
-
-
+}
 PRICE = by(0.1, metric="price", of=series(workload=None, parameters=None, dtype=None))
 
 
+def mute(**match):
+    return {"series": [{"match": match, "mute": True}]}
+
+
 @pytest.mark.parametrize(
-    ("one", "match", "is_mute"),
+    ("one", "settings", "is_told"),
     [
-        (by(0.1), {"parameters": '*"size":5000*', "dtype": "float*"}, True),
-        (by(0.1, of=series(parameters='{"size":50}')), {"parameters": '*"size":5000*'}, False),
-        (PRICE, {"workload": "matmul"}, False),  # it has none
-        (PRICE, {"target": "g5.xlarge"}, True),
+        (by(0.031), {}, True),
+        (by(0.029), {}, False),
+        (by(-0.03), {}, True),
+        (by(-0.028), {}, False),
+        (by(0.031, metric="price"), {}, True),
+        (by(0.99, metric="noise"), {}, False),
+        (by(1.01, metric="noise"), {}, True),
+        (by(-0.49, metric="noise"), {}, False),
+        (by(-0.51, metric="noise"), {}, True),
+        (by(-0.03, metric="speedup"), {}, True),
+        (by(0.09), LARGE, False),
+        (by(0.11), LARGE, True),
+        (by(0.09, metric="price"), LARGE, True),
+        (by(0.1), RULES, False),
+        (by(0.3), RULES, True),
+        (by(0.3, of=series(target="g6.xlarge")), RULES, False),
+        (by(0.05, of=series(workload="gaussian_blur")), RULES, True),
+        (by(0.04, metric="price"), RULES, True),
+        (by(0.1), mute(parameters='*"size":5000*', dtype="float*"), False),
+        (by(0.1, of=series(parameters='{"size":50}')), mute(parameters='*"size":5000*'), True),
+        (PRICE, mute(workload="matmul"), True),  # it has none
+        (PRICE, mute(target="g5.xlarge"), False),
     ],
 )
-def test_a_rule_matches_all_that_it_names_parameters_in_their_json(one, match, is_mute):
-    assert told(one, series=[{"match": match, "mute": True}]) == (None if is_mute else 1)
+def test_what_is_told_by_default_above_a_minimum_and_by_rules(one, settings, is_told):
+    assert bool(told(one, **settings)) is is_told
 
 
 def test_of_many_series_those_that_are_told_remain():

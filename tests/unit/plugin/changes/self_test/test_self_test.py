@@ -144,7 +144,7 @@ def test_a_short_history_says_so_and_is_tested_on_synthetic_ones_with_its_own_no
     assert 0.003 < np.std(np.log(made[0])) < 0.03
 
 
-def test_an_empty_history_and_series_with_hardly_a_run_have_nothing_to_test():
+def test_an_empty_history_has_nothing_to_test_and_one_of_nine_runs_still_tells_of_its_alarms():
     nothing = build_history(build_key(), [np.nan, np.nan])
     for histories in ([], [nothing]):
         tested = try_suite("blog", histories, Threshold())
@@ -152,9 +152,6 @@ def test_an_empty_history_and_series_with_hardly_a_run_have_nothing_to_test():
     tested = try_suite("blog", level_histories(GPU, series=3, runs=4), Threshold())
     assert tested.parts == ()
     assert tested.notes == ("3 series left out: estimating noise requires at least 5 runs.",)
-
-
-def test_a_history_of_nine_runs_still_tells_of_its_alarms():
     tested = try_suite("blog", level_histories(GPU, series=1, runs=9), Threshold())
     assert [(part.source, bool(part.steps)) for part in tested.parts] == [
         ("history", False),
