@@ -353,3 +353,30 @@ def test_the_sides_of_a_row_share_their_last_digit(show):
     told = show(report_of(build_run(*two_jobs(*sides))))
     assert "1.900 s" in told
     assert "2.040 s" in told
+
+
+def of_repeats(repeats):
+    return report_of(
+        build_run(
+            *(
+                build_job(
+                    target,
+                    [build_row((seconds,) * 8)],
+                    repeat=repeat,
+                    batch_seconds=100 * seconds + repeat / 10,
+                )
+                for target, seconds in (("g5.xlarge", 0.5), ("c5.2xlarge", 1.0))
+                for repeat in range(1, repeats + 1)
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize(("repeats", "known"), [(5, False), (6, True)])
+def test_whole_jobs_have_a_ratio_where_it_has_an_interval(width, repeats, known):
+    text = terminal(of_repeats(repeats), width)
+    (line,) = [line for line in text.splitlines() if "Whole job, Batch" in line]
+    assert ("1.99" in line, "not known" in line) == (known, not known)
+    page = render_html(of_repeats(repeats))
+    assert page.count("needs at least 6</span>") == (0 if known else 2)

@@ -1,4 +1,4 @@
-"""A run as the list of all runs shows it."""
+"""A run as the list of all runs shows it, and what runs have cost, by target."""
 
 from datetime import UTC, datetime
 
@@ -6,6 +6,7 @@ import pytest
 
 from batchmark.core.run import RunPlan
 from batchmark.report.answer import summarize
+from batchmark.report.site.costs import Month
 from batchmark.report.site.runs import RunLine
 from tests.builders.reports import report_of
 from tests.builders.runs import build_job, build_run
@@ -58,3 +59,12 @@ def test_a_line_counts_what_changed_for_the_worse(worse, since, too_early, chang
 
 def test_a_run_that_was_not_looked_at_has_no_changes_known():
     assert summarize(report_of(build_run())).worse is None
+
+
+def test_targets_stand_in_their_one_order():
+    found = Month(None, {"g5.12xlarge": 1.0, "unknown target": None, "g5.2xlarge": 0.0})
+    assert found.targets == [
+        ("g5.2xlarge", "no\N{NO-BREAK SPACE}dollars"),
+        ("g5.12xlarge", "$1.00"),
+        ("unknown target", "not known"),
+    ]
