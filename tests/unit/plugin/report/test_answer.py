@@ -5,9 +5,8 @@ import pytest
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.pairs.notes import few_jobs_note
 from batchmark.changes.shares import Rate
-from batchmark.changes.suspects import too_early
 from batchmark.report.answer import answer_lines, first_screen
-from batchmark.report.change_records import AlertBoard, ChangesSection
+from batchmark.report.change_records import AlertBoard
 from batchmark.report.model import build_report
 from batchmark.report.sections import costs, trust
 from batchmark.report.studies import stories
@@ -147,19 +146,6 @@ def test_a_laptop_measured_no_gpu_and_one_side_alone_is_no_answer(report_of_lapt
     assert answer.verdict == "Not known"
     compared = "No GPU target was compared with a CPU target. Run it on at least one of each."
     assert answer.sentence == compared
-
-
-@pytest.mark.parametrize(
-    ("runs", "answer"),
-    [
-        (1, too_early(1)),
-        (13, "Nothing changed in 4 series over up to 13 runs."),
-    ],
-)
-def test_whether_it_changed_is_not_known_before_a_change_could_show(runs, answer):
-    section = ChangesSection(changes=(), series=4, runs=runs)
-    report = report_on(jobs(GPU, 1.0), jobs(CPU, 4.0), changes=section)
-    assert first_screen(report).lines[0].answer == answer
 
 
 def test_several_pairs_are_folded_below_the_answer():

@@ -51,7 +51,7 @@ ELSEWHERE = {
     "report/words.py",
     "changes/standing.py",
     "analysis/side_by_side.py",
-    "report/site/compare.py",  # test_compare, test_command_line
+    "report/site/compare.py",  # test_site, test_command_line
     "report/scaling/words.py",  # of a name
     "runs/own_jobs/lines.py",  # of a log
     "runs/own_jobs/storing.py",

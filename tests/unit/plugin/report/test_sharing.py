@@ -188,28 +188,21 @@ def test_the_cheapest_of_several_targets_is_named_with_what_can_not_be_told_apar
     assert "equally cheap, by the intervals: g6.xlarge with 8 replicas, time-slicing" in same
 
 
-def test_beside_a_cpu_target_both_questions_are_answered():
-    jobs = [sharing_job(target, [ALONE, *saturating()]) for target in (GPU, CPU)]
+def test_beside_a_cpu_target_both_questions_are_answered_and_a_crash_is_no_row():
+    crash = shared_row(
+        "time_slicing", 4, 200.0, replicas=[replica()] * 4, disturbance="crash", seed=3
+    )
+    jobs = [sharing_job(target, [ALONE, *saturating(), crash]) for target in (GPU, CPU)]
     found = report_of(build_run(*jobs))
     assert [one.verdict for one in answers(found)] == ["Up to 4 replicas"] * 2
     (pair,) = found.pairs
-    assert pair.crossovers == ()
+    assert (len(pair.rows), pair.uncompared, pair.crossovers) == (5, (), ())
     assert {row.calls_until_gpu_pays for row in pair.rows} == {None}
     text, page = terminal(found), render_html(found)
     assert text.index("can share the device?") < text.index("Does the GPU pay off? ")
     assert page.index("can share the device?") < page.index("Does the GPU pay off?")
     assert "batch 32, mode time_slicing, replicas 8, float32" in text
     assert "over size</h2>" not in page
-
-
-def test_a_failed_experiment_is_no_row_of_a_comparison():
-    crash = shared_row(
-        "time_slicing", 4, 200.0, replicas=[replica()] * 4, disturbance="crash", seed=3
-    )
-    jobs = [sharing_job(target, [ALONE, *saturating(), crash]) for target in (GPU, CPU)]
-    (pair,) = report_of(build_run(*jobs)).pairs
-    assert len(pair.rows) == 5
-    assert pair.uncompared == ()
 
 
 def charts(*rows, **fields):

@@ -100,7 +100,7 @@ def test_charts_have_the_ideal_intervals_and_parts_and_one_number_of_nodes_has_n
     assert list(tables(found)) == ["Speed and price", "Where a step's time goes"]
 
 
-def test_the_section_has_what_it_is_of_and_every_table():
+def test_the_section_has_what_it_is_of_every_table_and_a_link_to_a_page_of_predictions():
     found = report(strong=True)
     page, text = html.unescape(render_html(found)), terminal(found)
     for title in tables(found.studies["scaling"][0]):
@@ -112,12 +112,8 @@ def test_the_section_has_what_it_is_of_and_every_table():
         assert said in page
     assert "Repeat 1 on 1 node: job" in page
     assert "Repeat 1 on 8 nodes: job" in page
-
-
-def test_the_link_to_the_predictions_is_there_if_their_page_is():
-    found = report()
+    assert "scaling.html" not in page
     assert '<a href="scaling.html"' in render_html(found, beside={"what-if": "scaling.html"})
-    assert "scaling.html" not in render_html(found)
     assert 'href="javascript' not in render_html(found, beside={"what-if": "javascript:alert(1)"})
 
 
