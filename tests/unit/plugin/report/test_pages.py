@@ -12,7 +12,7 @@ from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
 from batchmark.changes.shares import Rate
 from batchmark.checks.leak_records import GuardReport, Resource
 from batchmark.checks.records import Check, EnvironmentCheck
-from batchmark.core.run import RunPlan, TargetWorst, WorstCase
+from batchmark.core.run import RunPlan, TargetWorst
 from batchmark.report.blocks import Text
 from batchmark.report.page import page_html
 from batchmark.report.pages.published_page import published_page
@@ -22,6 +22,7 @@ from tests.builders.pairs import at_sizes
 from tests.builders.reports import Page, printed
 from tests.builders.runs import build_run
 from tests.builders.self_test import Threshold, level_histories
+from tests.builders.spending import worst_case
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -113,16 +114,12 @@ def test_noise_is_told_as_a_range_and_is_not_known_of_two_jobs():
 )
 def test_a_dry_run_says_what_would_become_of_the_run(where, prices, refused, said, notices):
     common = {"jobs": 1, "submissions": 1, "timeout_seconds": 60, "usd": None}
-    worst = WorstCase(
+    worst = worst_case(
         targets=[
             TargetWorst(target=name, instance_type=name, usd_per_hour=usd, **common, **limits)
             for name, usd in prices.items()
             for limits in ({"attempts": 1}, {"attempts": 2})  # on one instance
         ],
-        usd=1.0,
-        region="us-east-1",
-        prices_as_of=NOON.date(),
-        prices_source="here",
         notes=("These prices are old: let Airflow ask AWS.",),
     )
     page = page_html(plan_page(RunPlan(jobs=()), worst, refused, where=where))
@@ -152,9 +149,7 @@ def test_that_others_published_it_and_the_answer_come_first_with_the_prices_it_r
     assert "ratios are of dollars at $2.448 an hour and $1.008 an hour, CPU / GPU" in first
     assert "Matrix products become faster at some size between 1,000 and 5,000" in published
     assert "Size 1,000 is not drawn: the 0.88 s on g5.8xlarge are start-up" in published
-
-
-def test_all_ratios_are_rounded_alike(published):
+    # All ratios are rounded alike.
     ratios = [float(ratio) for ratio in re.findall(r"([\d.]+)×", published)]
     assert len(ratios) > 20
     assert [ratio for ratio in ratios if ratio != float(f"{ratio:.2g}")] == []

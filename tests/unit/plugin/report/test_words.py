@@ -8,7 +8,7 @@ from rich.console import Console
 from batchmark.analysis.comparison import compare
 from batchmark.analysis.cost import run_costs
 from batchmark.core.prices import load_prices
-from batchmark.core.run import RunPlan, WorstCase
+from batchmark.core.run import RunPlan
 from batchmark.report import words
 from batchmark.report.pages.published_page import published_page
 from batchmark.report.pages.run_page import run_page
@@ -19,6 +19,7 @@ from batchmark_job.result.document import MetricSummary, Phases
 from tests.builders.reports import printed, report_of
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
 from tests.builders.runs import PRICES as TABLE
+from tests.builders.spending import worst_case
 
 PRICES = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34, "g5.12xlarge": 5.672}})
 
@@ -111,14 +112,7 @@ def test_a_metric_whose_least_value_nobody_told_says_no_range(least, text):
 
 
 RUN = build_run(*(build_job(name, [build_row((0.5,) * 8)]) for name in ("g5.xlarge", "c5.2xlarge")))
-WORST = WorstCase(
-    targets=(),
-    usd=1.5,
-    region=TABLE.region,
-    prices_as_of=TABLE.as_of,
-    prices_source=TABLE.source,
-    notes=(),
-)
+WORST = worst_case(prices_as_of=TABLE.as_of, prices_source=TABLE.source)
 
 
 def told(blocks):

@@ -301,8 +301,9 @@ def with_pairs():
     return own_job_report(two_sides(), jobs=jobs)
 
 
-def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls(with_pairs):
-    page = html.unescape(re.sub(r"<[^>]+>", "", render_html(with_pairs)))
+def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls_and_rows_have_no_number_format(with_pairs):
+    marked, on_terminal = render_html(with_pairs), terminal(with_pairs)
+    page = html.unescape(re.sub(r"<[^>]+>", "", marked))
     for text in (
         "Median of whole jobs, from start to stop,",
         "$0.0022 [$0.0022, $0.0022] per job",
@@ -322,14 +323,10 @@ def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls(with_pairs):
         "Time and dollars over size",
     ):
         assert text not in page, text
-
-
-def test_rows_of_own_jobs_have_no_number_format_and_their_jobs_stand_once(with_pairs):
-    page, text = render_html(with_pairs), terminal(with_pairs)
-    assert f"size 64, {NO_DTYPE}" not in page
-    assert f", {NO_DTYPE}" not in text
-    assert "thumbnails (size 64, 256, 1024, 4096): time none" in text
-    assert page.count("<h3>Jobs</h3>") == page.count("<h3>Machines</h3>") == 1
+    assert f"size 64, {NO_DTYPE}" not in marked
+    assert f", {NO_DTYPE}" not in on_terminal
+    assert "thumbnails (size 64, 256, 1024, 4096): time none" in on_terminal
+    assert marked.count("<h3>Jobs</h3>") == marked.count("<h3>Machines</h3>") == 1
 
 
 def test_jobs_are_counted_on_the_terminal(with_pairs):

@@ -232,14 +232,11 @@ def test_noise_and_single_jobs_and_processes_on_cpus_are_said():
     assert "160 GPUs" not in page
 
 
-def test_a_training_that_can_not_be_predicted_says_why_beside_one_that_can():
+def test_what_can_not_be_predicted_says_why_beside_what_can_and_has_no_page_alone():
     unsplit = {"data": "files", "split": None}
     other = sweep(Cluster(), NUMBERS, training=unsplit, all_reduce=False, repeat=2)
     page = page_of(*sweep(Cluster(), NUMBERS), *other)
     assert "At one node count, no job reported how its steps split." in page
     assert "<strong>The model holds.</strong>" in page
-
-
-def test_without_any_prediction_there_is_no_page_of_them():
     assert beside(report_of(build_run(*sweep(Cluster(), (2,))))) is None
     assert beside(report_of(build_run())) is None
