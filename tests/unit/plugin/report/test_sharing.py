@@ -10,7 +10,7 @@ from batchmark.report.sharing import words
 from batchmark.report.sharing.charts import sharing_charts
 from batchmark.report.sharing.sections import curve_table
 from batchmark_job.result.document import Implementation
-from tests.builders.reports import answers, render_html, report_of, terminal
+from tests.builders.reports import answers, cells, render_html, report_of, terminal
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
@@ -226,37 +226,33 @@ def test_each_amount_is_drawn_over_replicas_with_a_line_for_each_mode():
     assert "knee at 4: time-slicing, MPS" in throughput
     assert "knee" not in p95
     assert re.search(r"<title>MPS, 8 replicas: 211\S* \[.*\] steps/s</title>", throughput)
+    # Points at a number of replicas share their last digit.
+    noisy = curve_rows("mps", SATURATING, spread=0.2)
+    throughput, *_ = charts(*curve_rows("time_slicing", SATURATING), *noisy).values()
+    told = re.findall(r"<title>(?:time-slicing|MPS), 8 replicas: (\S+) \[", throughput)
+    assert told == ["211", "211"]
     # A single number of replicas and unknown dollars are not drawn.
     assert charts() == {}
     found = charts(*curve_rows("time_slicing", SATURATING), environment=LAPTOP_ENVIRONMENT)
     assert "Dollars for 1,000 steps" not in found
 
 
-def test_points_at_a_number_of_replicas_share_their_last_digit():
-    noisy = curve_rows("mps", SATURATING, spread=0.2)
-    throughput, *_ = charts(*curve_rows("time_slicing", SATURATING), *noisy).values()
-    told = re.findall(r"<title>(?:time-slicing|MPS), 8 replicas: (\S+) \[", throughput)
-    assert told == ["211", "211"]
-
-
 def rows(task, mode="time_slicing"):
     """Of a mode's table, by the number of replicas."""
     (curve,) = [one for one in task.curves if one.mode == mode]
-    table = curve_table(task, curve)
-    cells = [dict(zip(table.headings, map(str, row), strict=True)) for row in table.rows]
-    return {int(row["Replicas"]): row for row in cells}
+    return {int(row["Replicas"]): row for row in cells(curve_table(task, curve))}
 
 
 def test_a_table_has_each_figure_below_its_heading():
     (task,) = report(*curve_rows("time_slicing", SATURATING)).studies["sharing"]
-    cells = rows(task)[4]
-    assert cells["Steps/s"].startswith("210.0 [")
-    assert cells["Over one alone"].startswith("2.1")
-    assert cells["1,000 steps"].startswith("$0.0013")
-    assert cells["Slowest: p50, p95, p99"] == "19.0 ms, 28.6 ms, 38.1 ms"
-    assert cells["Interference"] == "1.90×"
-    assert cells["Fairness"] == "1.00, worst 1.00"
-    assert (cells["Start-up"], cells["Memory"]) == ("4.00 s", "1.0 GiB")
+    row = rows(task)[4]
+    assert row["Steps/s"].startswith("210.0 [")
+    assert row["Over one alone"].startswith("2.1")
+    assert row["1,000 steps"].startswith("$0.0013")
+    assert row["Slowest: p50, p95, p99"] == "19.0 ms, 28.6 ms, 38.1 ms"
+    assert row["Interference"] == "1.90×"
+    assert row["Fairness"] == "1.00, worst 1.00"
+    assert (row["Start-up"], row["Memory"]) == ("4.00 s", "1.0 GiB")
 
 
 def test_memory_is_of_the_gpu_with_its_contexts_where_that_is_known_and_else_torchs_or_none():

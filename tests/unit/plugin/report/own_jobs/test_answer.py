@@ -22,6 +22,7 @@ from tests.builders.own_job_studies import (
     place,
     side,
     side_by_start,
+    sides_at_64,
     study,
     telling,
     throughput,
@@ -37,10 +38,6 @@ QUESTION = "Which target runs thumbnails best?"
 
 def lines(report):
     return {line.question: line.answer for line in first_screen(report).lines}
-
-
-def sides_at_64(gpu, cpu, **fields):
-    return side(GPU, {64: gpu}, **fields), side(CPU, {64: cpu}, **fields)
 
 
 def test_one_side_is_the_fastest_and_the_cheapest_or_two_sides_are():

@@ -9,7 +9,7 @@ from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.sections import published_table, study_tables, training_tables
 from batchmark.report.scaling.what_if import ASSUMPTIONS, beside
 from batchmark.report.scaling.words import remarks
-from tests.builders.reports import render_html, report_of, terminal
+from tests.builders.reports import cells, render_html, report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep, unscaled_row
 from tests.unit.plugin.report.scaling.test_answer import GPU, NUMBERS, report
@@ -25,24 +25,20 @@ def tables(found):
     return {table.title: table for table in training_tables(found, training)}
 
 
-def cells(table, row):
-    return dict(zip(table.headings, map(str, table.rows[row]), strict=True))
-
-
 def test_each_figure_stands_below_its_heading():
     found = tables(study(*sweep(Cluster(), NUMBERS)))
-    row = cells(found["Speed and price"], 3)
+    row = cells(found["Speed and price"])[3]
     assert (row["Nodes"], row["GPUs"], row["Batch per GPU"]) == ("8", "8", "64")
     assert row["Step"].startswith("189.4 ms [")
     assert row["Images/s"].startswith("2700 [")
     assert row["Per GPU"].startswith("338 [")
     assert row["An epoch"].startswith("$1.0")
     assert row["A million images"].startswith("$0.82")
-    row = cells(found["Weak, 64 images a GPU"], 3)
+    row = cells(found["Weak, 64 images a GPU"])[3]
     assert row["Speed-up"].startswith("6.7")
     assert row["Efficiency"].startswith("0.84")
-    assert cells(found["Weak, 64 images a GPU"], 0)["Efficiency"] == "1"
-    row = cells(found["Where a step's time goes"], 3)
+    assert cells(found["Weak, 64 images a GPU"])[0]["Efficiency"] == "1"
+    row = cells(found["Where a step's time goes"])[3]
     assert (row["Data"], row["Compute"]) == ("0 s (0.0 %)", "160 ms (84 %)")
     assert row["Communication"] == "29.4 ms (16 %)"
     assert (row["GPUs busy"], row["Loss, first and last"]) == ("97 %", "7, 6.1")
@@ -57,16 +53,16 @@ def test_the_network_and_the_files_have_tables():
     ]
     reduce, reading = study_tables(study(scaling_job(GPU, 2, rows)))
     assert "by NCCL" in reduce.caption
-    row = cells(reduce, 0)
+    row = cells(reduce)[0]
     assert (row["Tensor"], row["GPUs"]) == ("1.0 MiB", "2")
     assert row["Bus bandwidth"].startswith("1.20")
-    assert cells(reading, 0)["Read by all nodes"] == "200 MB/s"
-    assert cells(reading, 1)["Read by all nodes"].startswith("2.0")
+    assert cells(reading)[0]["Read by all nodes"] == "200 MB/s"
+    assert cells(reading)[1]["Read by all nodes"].startswith("2.0")
 
 
 def test_what_others_published_stands_beside_ours_labelled_with_what_it_lacks():
     found = published_table(study(*sweep(Cluster(), NUMBERS)))
-    ours, theirs = (cells(found, row) for row in (0, 1))
+    ours, theirs, *_ = cells(found)
     assert (ours["Who"], ours["On"]) == ("this run: NVIDIA A10G", "8 GPUs")
     assert ours["Efficiency"].startswith("0.84")
     assert theirs == {
