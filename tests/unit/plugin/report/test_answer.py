@@ -185,7 +185,7 @@ def test_disturbed_rows_are_counted_as_rows():
     assert found["Disturbed samples"].endswith("other work took CPU time from 1 of 1 row.")
 
 
-def test_what_one_job_or_noisy_jobs_can_not_tell_is_not_known():
+def test_what_few_or_noisy_jobs_can_not_tell_is_not_known_however_quiet_whole_jobs_are():
     found = dict(trust(of_medians(repeats=1)))
     assert found["Noise from job to job"] == "28 %, assumed (no calibration)."
     assert (
@@ -199,9 +199,6 @@ def test_what_one_job_or_noisy_jobs_can_not_tell_is_not_known():
     text = found["Smallest change that shows"]
     assert text.startswith("Not known: with 6 repeats, identical jobs may differ by up to ")
     assert text.endswith(". Use more repeats, or a quieter machine.")
-
-
-def test_too_few_whole_jobs_show_no_change_however_quiet():
     few = build_run(*ON_GPU.jobs(repeats=3), *ON_CPU.jobs(repeats=3))
     found = dict(trust(report_of(few)))["Smallest change that shows"]
     assert found.startswith("Not known: with 3 repeats, identical jobs may differ by up to ")

@@ -71,9 +71,7 @@ def test_metrics_are_better_or_worse_in_their_unit_and_have_no_dollars(found):
     assert whole.gpu_usd
     for row in metrics:
         assert (row.gpu_usd, row.cheaper, row.efficiency.estimate) == (None, None, None)
-
-
-def test_both_sides_share_their_last_digit():
+    # Both sides share their last digit.
     found = comparison({THROUGHPUT: (1.9,)}, {THROUGHPUT: (1.0, 2.04, 3.1)})
     ((_, (_, rate)),) = found.views()
     assert (rate.first.value, rate.second.value) == ("1.900 images/s", "2.040 images/s")
