@@ -154,6 +154,10 @@ def study(*sides, axis="size", deadline_seconds=None, name=NAME, shown=(), **fie
     return OwnJobStudy(**found | fields)
 
 
+def sides_at_64(gpu, cpu, **fields):
+    return side(GPU, {64: gpu}, **fields), side(CPU, {64: cpu}, **fields)
+
+
 def two_sides(times=None, **fields):
     return study(*(side(name, of) for name, of in (times or TIMES).items()), **fields)
 

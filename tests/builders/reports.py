@@ -49,6 +49,11 @@ def answers(report):
     return [one for story in stories for one in story.answers]
 
 
+def cells(table):
+    """The texts of a table's rows by their headings."""
+    return [dict(zip(table.headings, map(str, row), strict=True)) for row in table.rows]
+
+
 class Page(HTMLParser):
     """Collects tags and texts, and fails on tags that are not closed in order."""
 

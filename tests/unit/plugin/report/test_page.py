@@ -136,7 +136,8 @@ def test_every_row_leads_to_its_jobs_logs_and_documents(run_of_gpu, report_of_gp
 
 
 def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
-    texts = " ".join(Page(render_html(report_of_gpu)).texts)
+    html = render_html(report_of_gpu)
+    texts = " ".join(Page(html).texts)
     row = report_of_gpu.pairs[0].rows[2]
     for expected in (
         "scheduled__2026-11-20",
@@ -155,9 +156,13 @@ def test_the_page_shows_what_was_measured_and_on_what(report_of_gpu):
         "a table of the tests",
     ):
         assert expected in texts, expected
-    assert f'{formatting.factor(row.speedup).value}</span> <span class="interval">' in render_html(
-        report_of_gpu
-    )
+    assert f'{formatting.factor(row.speedup).value}</span> <span class="interval">' in html
+    # A machine has no row without a value.
+    (table,) = re.findall(r"<h3>Machines</h3>.*?</table>", html, re.DOTALL)
+    rows = re.findall(r'<th role="rowheader".*?</tr>', table)
+    assert rows
+    assert not [row for row in rows if row.count("<span>none</span>") == 2]
+    assert "(&#39;" not in table
 
 
 def test_what_the_page_says_of_a_row_that_tells_all(report_of_full):
@@ -199,14 +204,6 @@ def test_what_is_known_of_the_figures_is_folded_while_there_is_no_verdict(
         (section,) = re.findall(r'id="trust".*?</section>', render_html(report), re.DOTALL)
         assert ("<summary>What is known of the figures" in section) == folded
         assert "Noise from job to job" in section
-
-
-def test_machines_have_no_rows_without_a_value(report_of_gpu):
-    (table,) = re.findall(r"<h3>Machines</h3>.*?</table>", render_html(report_of_gpu), re.DOTALL)
-    rows = re.findall(r'<th role="rowheader".*?</tr>', table)
-    assert rows
-    assert not [row for row in rows if row.count("<span>none</span>") == 2]
-    assert "(&#39;" not in table
 
 
 def test_crossovers_and_cold_starts_are_the_same_on_page_and_terminal(report_of_full):
@@ -353,3 +350,30 @@ def test_the_sides_of_a_row_share_their_last_digit(show):
     told = show(report_of(build_run(*two_jobs(*sides))))
     assert "1.900 s" in told
     assert "2.040 s" in told
+
+
+def of_repeats(repeats):
+    return report_of(
+        build_run(
+            *(
+                build_job(
+                    target,
+                    [build_row((seconds,) * 8)],
+                    repeat=repeat,
+                    batch_seconds=100 * seconds + repeat / 10,
+                )
+                for target, seconds in (("g5.xlarge", 0.5), ("c5.2xlarge", 1.0))
+                for repeat in range(1, repeats + 1)
+            )
+        )
+    )
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize(("repeats", "known"), [(5, False), (6, True)])
+def test_whole_jobs_have_a_ratio_where_it_has_an_interval(width, repeats, known):
+    text = terminal(of_repeats(repeats), width)
+    (line,) = [line for line in text.splitlines() if "Whole job, Batch" in line]
+    assert ("1.99" in line, "not known" in line) == (known, not known)
+    page = render_html(of_repeats(repeats))
+    assert page.count("needs at least 6</span>") == (0 if known else 2)

@@ -22,8 +22,8 @@ from tests.builders.own_job_studies import (
     CPU,
     GPU,
     own_job_report,
-    side,
     side_by_start,
+    sides_at_64,
     study,
     telling,
     throughput,
@@ -51,7 +51,7 @@ ELSEWHERE = {
     "report/words.py",
     "changes/standing.py",
     "analysis/side_by_side.py",
-    "report/site/compare.py",  # test_compare, test_command_line
+    "report/site/compare.py",  # test_site, test_command_line
     "report/scaling/words.py",  # of a name
     "runs/own_jobs/lines.py",  # of a log
     "runs/own_jobs/storing.py",
@@ -66,10 +66,6 @@ def pairs(repeats=6, **fields):
 
 def own(*sides, **fields):
     return own_job_report(study(*sides, **fields))
-
-
-def two_at_64(gpu, cpu, **fields):
-    return side(GPU, {64: gpu}, **fields), side(CPU, {64: cpu}, **fields)
 
 
 def started():
@@ -102,19 +98,19 @@ REPORTS = {
     "two machines outside EC2": (lambda: pairs(environment=LAPTOP_ENVIRONMENT), PAIRS),
     "nothing": (lambda: report_of(build_run()), PAIRS),
     "one target": (lambda: report_of(build_run(build_job(GPU, []))), PAIRS),
-    "an own job on equal sides": (lambda: own(*two_at_64(10.0, 10.0)), OWN_JOBS),
-    "an own job with few repeats": (lambda: own(*two_at_64(8.0, 9.0, jobs=3)), OWN_JOBS),
+    "an own job on equal sides": (lambda: own(*sides_at_64(10.0, 10.0)), OWN_JOBS),
+    "an own job with few repeats": (lambda: own(*sides_at_64(8.0, 9.0, jobs=3)), OWN_JOBS),
     "an own job whose metric is open": (
         lambda: own_job_report(telling([throughput(100.0)], [throughput(100.0)])),
         OWN_JOBS,
     ),
     "an own job with cold starts": (started, OWN_JOBS),
     "an own job whose outputs differ": (
-        lambda: own(*two_at_64(None, None, problems={64: DIFFER})),
+        lambda: own(*sides_at_64(None, None, problems={64: DIFFER})),
         OWN_JOBS,
     ),
     "an own job that failed": (
-        lambda: own(*two_at_64(None, None, problems={64: FAILED})),
+        lambda: own(*sides_at_64(None, None, problems={64: FAILED})),
         OWN_JOBS,
     ),
     "sharing that noise hides": (lambda: shared(0.2), SHARING),
@@ -189,9 +185,9 @@ def test_all_places_that_say_so_are_tried_here():
 
 
 def test_that_no_result_was_checked_never_stands_above_checks_that_failed():
-    failed = study(*two_at_64(None, None, problems={64: FAILED}))
+    failed = study(*sides_at_64(None, None, problems={64: FAILED}))
     assert checks([failed]) == "No result counts: each check failed."
-    differ = study(*two_at_64(None, None, problems={64: DIFFER}))
+    differ = study(*sides_at_64(None, None, problems={64: DIFFER}))
     assert checks([differ]) == "No result counts: the sides' outputs differ."
-    unchecked = study(*two_at_64(None, None, problems={64: "lost"}, each={"checked_by": ()}))
+    unchecked = study(*sides_at_64(None, None, problems={64: "lost"}, each={"checked_by": ()}))
     assert checks([unchecked]) == "There is no result to check."

@@ -1,12 +1,25 @@
-"""What a report says of prices, and of what a call takes of the GPU alone."""
+"""What a report says of prices and their day, and of what a call takes of the GPU alone."""
+
+import io
 
 import pytest
+from rich.console import Console
 
 from batchmark.analysis.comparison import compare
+from batchmark.analysis.cost import run_costs
+from batchmark.core.prices import load_prices
+from batchmark.core.run import RunPlan
 from batchmark.report import words
+from batchmark.report.pages.published_page import published_page
+from batchmark.report.pages.run_page import run_page
+from batchmark.report.pages.table_pages import plan_page
+from batchmark.report.tables import cost_blocks, worst_case_blocks
+from batchmark.report.terminal.sections import print_blocks
 from batchmark_job.result.document import MetricSummary, Phases
+from tests.builders.reports import printed, report_of
 from tests.builders.runs import GPU_ENVIRONMENT, build_job, build_row, build_run
 from tests.builders.runs import PRICES as TABLE
+from tests.builders.spending import worst_case
 
 PRICES = TABLE.model_copy(update={"on_demand": {"c5.2xlarge": 0.34, "g5.12xlarge": 5.672}})
 
@@ -96,3 +109,41 @@ def test_a_metric_whose_least_value_nobody_told_says_no_range(least, text):
         metric="GPUUtilization", unit="percent", samples=16, minimum=least, mean=71.5, maximum=98
     )
     assert words.metric(summary) == text
+
+
+RUN = build_run(*(build_job(name, [build_row((0.5,) * 8)]) for name in ("g5.xlarge", "c5.2xlarge")))
+WORST = worst_case(prices_as_of=TABLE.as_of, prices_source=TABLE.source)
+
+
+def told(blocks):
+    console = Console(file=io.StringIO(), width=160)
+    print_blocks(blocks, console)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("text", "prices"),
+    [
+        pytest.param(told(worst_case_blocks(WORST)), TABLE, id="worst case"),
+        pytest.param(told(cost_blocks(run_costs(RUN, TABLE), TABLE)), TABLE, id="jobs' cost"),
+        pytest.param(printed(run_page(report_of(RUN))), TABLE, id="run"),
+        pytest.param(printed(published_page()), load_prices(), id="published table"),
+    ],
+)
+def test_dollars_stand_with_their_date_and_source(text, prices):
+    assert "$" in text
+    assert (
+        f"rices in {prices.region} as of {prices.as_of}" in text or f"As of {prices.as_of}" in text
+    )
+    assert prices.source in " ".join(text.split())
+
+
+def test_a_dry_run_names_the_day_of_its_prices():
+    text = printed(plan_page(RunPlan(jobs=()), WORST, ()))
+    assert f"On-Demand prices in {TABLE.region} as of {TABLE.as_of}." in text
+
+
+def test_jobs_without_dollars_are_not_said_to_have_prices_of_a_day():
+    costs = run_costs(RUN, TABLE.model_copy(update={"on_demand": {}}))
+    assert str(TABLE.as_of) not in told(cost_blocks(costs, TABLE)).split("Cost")[0]
+    assert "Source:" not in told(cost_blocks(costs, TABLE))

@@ -152,6 +152,9 @@ def test_the_section_is_valid_accessible_near_the_top_and_folds_rows_beyond_the_
     Page(html).check()
     assert html.index('id="changes"') < html.index('id="pair-1"')
     assert html.count('<svg class="history') == 11  # not the speedup, which its time explains
+    points = [point for change in changes.changes for point in change.points]
+    assert points
+    assert all(changes.trace(point).series == point.series for point in points)
     assert "<summary>4 more<span" in html
     assert "and 4 more, listed on the report page" in terminal(report)
 
@@ -297,12 +300,6 @@ def test_a_title_says_since_which_version():
 )
 def test_causes_in_words(cause, text):
     assert change_words.differences([cause]) == [text]
-
-
-def test_a_change_has_the_trace_of_its_own_series(changes):
-    points = [point for change in changes.changes for point in change.points]
-    assert points
-    assert all(changes.trace(point).series == point.series for point in points)
 
 
 def test_the_table_of_alerts_tells_each_ones_last_state_and_why():

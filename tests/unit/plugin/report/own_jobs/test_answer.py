@@ -1,5 +1,6 @@
 """What a run says of an own job: first screen, list of runs, terminal."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -21,6 +22,7 @@ from tests.builders.own_job_studies import (
     place,
     side,
     side_by_start,
+    sides_at_64,
     study,
     telling,
     throughput,
@@ -32,15 +34,10 @@ from tests.builders.reports import answers, render_html, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, build_job
 
 QUESTION = "Which target runs thumbnails best?"
-TWO_CPUS = {"c5.2xlarge": {64: 10.0}, "c6i.2xlarge": {64: 5.0}}
 
 
 def lines(report):
     return {line.question: line.answer for line in first_screen(report).lines}
-
-
-def sides_at_64(gpu, cpu, **fields):
-    return side(GPU, {64: gpu}, **fields), side(CPU, {64: cpu}, **fields)
 
 
 def test_one_side_is_the_fastest_and_the_cheapest_or_two_sides_are():
@@ -81,7 +78,7 @@ def test_without_a_gpu_an_own_job_is_told_that_one_helps_only_if_it_is_used():
     assert " ".join(text.split()).count(told) == 1
 
 
-def test_where_the_winner_changes_the_answer_is_by_size_and_short():
+def test_where_the_winner_changes_the_answer_is_by_size_and_short_also_in_the_list_of_runs():
     found = answer(two_sides())
     assert found.verdict == "It depends on the size"
     assert "Fastest: g5.xlarge at every size (2.0× to 5.2× faster" in found.sentence
@@ -95,6 +92,9 @@ def test_where_the_winner_changes_the_answer_is_by_size_and_short():
         assert len(line) < 135, line  # as many fit into 1280 pixels
     assert len(found.more) == 2
     assert found.cautions == []
+    summary = summarize(report)
+    assert summary.verdict == found.verdict
+    assert (summary.suites, summary.gpus, summary.cpus) == (("job-thumbnails",), (GPU,), (CPU,))
 
 
 def test_the_size_from_which_a_target_is_ahead_comes_from_its_pairs():
@@ -350,7 +350,7 @@ def test_the_main_start_is_that_of_the_most_jobs_and_of_two_the_warm_one(jobs, m
     assert main_places(found) == [place(64, main)]
 
 
-def test_metrics_have_a_line_of_their_own():
+def test_metrics_have_a_line_of_their_own_and_those_of_one_name_their_unit():
     gpu, cpu = (
         [throughput(value), metric("loss", loss, "nats", higher=False)]
         for value, loss in ((600.0, 0.30), (300.0, 0.20))
@@ -360,9 +360,6 @@ def test_metrics_have_a_line_of_their_own():
         "[1.42, 1.60] the next)."
     )
     assert METRICS not in lines(own_job_report(two_sides()))
-
-
-def test_metrics_of_one_name_are_told_apart_by_their_unit():
     told = [throughput(600.0, unit=unit) for unit in ("images/s", "steps/s")]
     text = terminal(own_job_report(telling(told, ())))
     assert "throughput (images/s)" in text
@@ -435,18 +432,14 @@ def test_a_comparison_has_sides_and_queues_that_others_use():
     assert caution not in terminal(own_job_report(two_sides()))
 
 
-def test_two_cpu_queues_are_no_gpu_and_cpu():
-    report = own_job_report(two_sides(TWO_CPUS))
+def test_two_cpu_queues_are_no_gpu_and_cpu_and_their_cold_starts_stand_without_a_pair():
+    report = own_job_report(two_sides({CPU: {64: 10.0}, "c6i.2xlarge": {64: 5.0}}))
     for shown in (render_html(report), terminal(report)):
         assert QUESTION in shown
         assert "GPU pay off" not in shown
         assert "GPU target" not in shown
-
-
-def test_the_list_of_runs_has_the_answer_and_all_targets():
-    summary = summarize(own_job_report(two_sides()))
-    assert summary.verdict == "It depends on the size"
-    assert (summary.suites, summary.gpus, summary.cpus) == (("job-thumbnails",), (GPU,), (CPU,))
+    starts = "^c.* from submission to the end of warm-up: "
+    assert len(re.findall(starts, terminal(report), re.MULTILINE)) == 2
 
 
 def test_older_reports_of_own_jobs_are_read():

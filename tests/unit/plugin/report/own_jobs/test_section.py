@@ -30,7 +30,7 @@ from tests.builders.own_job_studies import (
 from tests.builders.own_jobs import CPU as OF_CPU
 from tests.builders.own_jobs import GPU as OF_GPU
 from tests.builders.own_jobs import failed
-from tests.builders.reports import render_html, report_of, terminal
+from tests.builders.reports import cells, render_html, report_of, terminal
 from tests.builders.runs import build_run
 
 EVIL = "<script>alert(1)</script>\x1b[31m{{ 7 * 7 }}"
@@ -40,12 +40,9 @@ def by_title(found):
     return {table.title: table for table in tables(found)}
 
 
-def rows(table):
-    return [dict(zip(table.headings, map(str, row), strict=True)) for row in table.rows]
-
-
 def test_each_figure_stands_below_its_heading_and_what_nobody_told_is_a_dash():
-    first, second, *_ = rows(by_title(two_sides())["Time and price"])
+    found = by_title(two_sides())
+    first, second, *_ = cells(found["Time and price"])
     assert first == {
         "size": "64",
         "Target": GPU,
@@ -59,16 +56,22 @@ def test_each_figure_stands_below_its_heading_and_what_nobody_told_is_a_dash():
     }
     assert (second["Target"], second["Verdict"]) == (CPU, "cheapest")
     assert second["Over the fastest"] == "2.0× [1.9, 2.1]"
+    told = cells(found["The cheapest within a deadline"])
+    assert [(row["Deadline"], row["Cheapest"], row["A job"]) for row in told[:3]] == [
+        ("from 8.24 s to 16.5 s", GPU, "$0.0022"),
+        ("from 16.5 s on", CPU, "$0.0015"),
+        ("from 10.3 s on", GPU, "$0.0028"),
+    ]
     unknown = {"command_seconds": None, "waiting_seconds": None}
     found = study(side(GPU, {64: 8.0}, each=unknown), side(CPU, {64: 16.0}))
-    row, _ = rows(by_title(found)["Time and price"])
+    row, _ = cells(by_title(found)["Time and price"])
     assert (row["Command alone"], row["Waiting"]) == ("-", "-")
 
 
 def test_sides_stand_in_one_order_at_every_size_whoever_is_the_quickest():
     sides = (side(CPU, {64: 8.0, 256: 40.0}), side(GPU, {64: 16.0, 256: 20.0}))
     table = next(tables(study(*sides)))
-    assert [(row["size"], row["Target"], row["Verdict"].split(",")[0]) for row in rows(table)] == [
+    assert [(row["size"], row["Target"], row["Verdict"].split(",")[0]) for row in cells(table)] == [
         ("64", CPU, "fastest"),
         ("64", GPU, "slower"),
         ("256", CPU, "cheapest"),
@@ -80,10 +83,10 @@ def test_neither_of_two_sides_without_a_difference_is_slower_or_worse():
     told = ([throughput(600.0)], [throughput(606.0)])
     sides = [side(name, {64: 8.0}, metrics={64: of}) for name, of in zip(TIMES, told, strict=True)]
     by_dollars, by_metric, _ = tables(study(*sides, shown=(64,)))
-    assert [row["Verdict"] for row in rows(by_dollars)] == ["no difference in time", "cheapest"]
-    assert [row["Verdict"] for row in rows(by_metric)] == ["no difference"] * 2
+    assert [row["Verdict"] for row in cells(by_dollars)] == ["no difference in time", "cheapest"]
+    assert [row["Verdict"] for row in cells(by_metric)] == ["no difference"] * 2
     by_time = next(tables(study(*(on_laptop(name, {64: 8.0}) for name in TIMES), shown=(64,))))
-    assert [row["Verdict"] for row in rows(by_time)] == ["no difference"] * 2
+    assert [row["Verdict"] for row in cells(by_time)] == ["no difference"] * 2
 
 
 def test_an_axis_may_have_the_name_of_another_column_and_without_one_there_is_none():
@@ -102,7 +105,7 @@ def test_an_axis_may_have_the_name_of_another_column_and_without_one_there_is_no
 
 def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
     found = telling([throughput(600.0, 4.66e-7)], [throughput(300.0, 3.15e-7)])
-    first, second = rows(by_title(found)["Its metrics"])
+    first, second = cells(by_title(found)["Its metrics"])
     assert first == {
         "Metric": "throughput",
         "size": "64",
@@ -114,6 +117,12 @@ def test_metrics_are_in_their_units_with_dollars_that_can_be_read():
         "Values": "24 in 6 jobs",
     }
     assert (second["The best is"], second["Verdict"]) == ("2.0× [1.9, 2.1]", "worse")
+    # Rivals share their last digit.
+    found = telling([throughput(1.9, width=0.02)], [throughput(2.04, width=0.4)])
+    assert [row["Value"] for row in cells(by_title(found)["Its metrics"])] == [
+        "1.90 images/s [1.86, 1.94]",
+        "2.04 images/s [1.22, 2.86]",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -131,28 +140,11 @@ def test_dollars_are_for_so_many_units_that_they_can_be_read(usd, unit, told):
 
 def test_dollars_of_all_sides_are_for_the_same_number_of_units_and_a_loss_has_none():
     found = telling([throughput(600.0, 1.3e-5)], [throughput(600.0, 9e-6)])
-    dollars = [row["Dollars"].split(" [")[0] for row in rows(by_title(found)["Its metrics"])]
+    dollars = [row["Dollars"].split(" [")[0] for row in cells(by_title(found)["Its metrics"])]
     assert dollars == ["$13.0 per million images", "$9.0 per million images"]
     told = [metric("loss", 0.3, "nats", higher=False), throughput(600.0, 1e-6)]
-    loss, *_ = rows(by_title(telling(told, told))["Its metrics"])
+    loss, *_ = cells(by_title(telling(told, told))["Its metrics"])
     assert (loss["Metric"], loss["Dollars"]) == ("loss", "-")
-
-
-def test_rivals_share_their_last_digit():
-    found = telling([throughput(1.9, width=0.02)], [throughput(2.04, width=0.4)])
-    assert [row["Value"] for row in rows(by_title(found)["Its metrics"])] == [
-        "1.90 images/s [1.86, 1.94]",
-        "2.04 images/s [1.22, 2.86]",
-    ]
-
-
-def test_deadlines_are_steps():
-    told = rows(by_title(two_sides())["The cheapest within a deadline"])
-    assert [(row["Deadline"], row["Cheapest"], row["A job"]) for row in told[:3]] == [
-        ("from 8.24 s to 16.5 s", GPU, "$0.0022"),
-        ("from 16.5 s on", CPU, "$0.0015"),
-        ("from 10.3 s on", GPU, "$0.0028"),
-    ]
 
 
 def test_charts_of_time_and_dollars_over_the_axis_and_of_both():
@@ -303,8 +295,9 @@ def with_pairs():
     return own_job_report(two_sides(), jobs=jobs)
 
 
-def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls(with_pairs):
-    page = html.unescape(re.sub(r"<[^>]+>", "", render_html(with_pairs)))
+def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls_and_rows_have_no_number_format(with_pairs):
+    marked, on_terminal = render_html(with_pairs), terminal(with_pairs)
+    page = html.unescape(re.sub(r"<[^>]+>", "", marked))
     for text in (
         "Median of whole jobs, from start to stop,",
         "$0.0022 [$0.0022, $0.0022] per job",
@@ -324,14 +317,10 @@ def test_pairs_of_own_jobs_are_of_jobs_and_not_of_calls(with_pairs):
         "Time and dollars over size",
     ):
         assert text not in page, text
-
-
-def test_rows_of_own_jobs_have_no_number_format_and_their_jobs_stand_once(with_pairs):
-    page, text = render_html(with_pairs), terminal(with_pairs)
-    assert f"size 64, {NO_DTYPE}" not in page
-    assert f", {NO_DTYPE}" not in text
-    assert "thumbnails (size 64, 256, 1024, 4096): time none" in text
-    assert page.count("<h3>Jobs</h3>") == page.count("<h3>Machines</h3>") == 1
+    assert f"size 64, {NO_DTYPE}" not in marked
+    assert f", {NO_DTYPE}" not in on_terminal
+    assert "thumbnails (size 64, 256, 1024, 4096): time none" in on_terminal
+    assert marked.count("<h3>Jobs</h3>") == marked.count("<h3>Machines</h3>") == 1
 
 
 def test_jobs_are_counted_on_the_terminal(with_pairs):
@@ -364,8 +353,3 @@ def test_few_jobs_are_told_once():
     report = report_of(build_run(*(job for one in (OF_GPU, OF_CPU) for job in one.jobs((64,), 3))))
     assert terminal(report).count("Use at least 6 repeats") == 1
     assert render_html(report).count("cover differences between jobs") == 0
-
-
-def test_cold_starts_of_a_study_without_pairs_stand_on_the_terminal():
-    text = terminal(own_job_report(two_sides({"c5.2xlarge": {64: 8.0}, "c6i.2xlarge": {64: 9.0}})))
-    assert len(re.findall("^c.* from submission to the end of warm-up: ", text, re.MULTILINE)) == 2

@@ -119,7 +119,7 @@ def test_nothing_is_predicted_by_a_wrong_model_or_of_what_was_measured():
     assert "Not known" not in bound
 
 
-def test_missing_nodes_poor_efficiency_and_waiting_are_cautions():
+def test_missing_nodes_waiting_and_poor_efficiency_are_cautions_of_which_repeats_are_sure():
     cautions = answer(report(Cluster(hidden=0.0, data=0.04), numbers=(2, 8))).cautions
     assert cautions[0].startswith(
         "A single node was not measured: efficiencies are relative to 2 nodes"
@@ -128,8 +128,13 @@ def test_missing_nodes_poor_efficiency_and_waiting_are_cautions():
         re.match(r"On 2 nodes, a step already spends 1\d % of its time waiting", one)
         for one in cautions
     )
-    (poor,) = [one for one in answer(report(Cluster(hidden=0.05))).cautions if "below 0.8" in one]
-    assert poor == "From 4 nodes upward, the efficiency is below 0.8."
+    poor = Cluster(hidden=0.05)
+    (told,) = [one for one in answer(report(poor)).cautions if "below 0.8" in one]
+    assert told == "From 4 nodes upward, the efficiency is below 0.8."
+    jobs = [job for n in (1, 2, 3) for job in sweep(poor, (1, 2, 4), repeat=n)]
+    one = answer(report_of(build_run(*jobs)))
+    assert "a point" not in one.sentence
+    assert one.cautions == ["From 4 nodes upward, the efficiency is clearly below 0.8."]
 
 
 def test_what_is_missing_is_named_on_the_first_screen_and_explained_below():
@@ -212,14 +217,6 @@ def test_several_trainings_are_told_by_what_sets_them_apart_and_cautions_once():
     cost = lines(found)["What does an epoch cost?"].answer
     assert cost.startswith("Synthetic images: $")
     assert " Images from files: $" in cost
-
-
-def test_repeats_say_surely():
-    cluster = Cluster(hidden=0.05)
-    jobs = [job for n in (1, 2, 3) for job in sweep(cluster, (1, 2, 4), repeat=n)]
-    one = answer(report_of(build_run(*jobs)))
-    assert "a point" not in one.sentence
-    assert one.cautions == ["From 4 nodes upward, the efficiency is clearly below 0.8."]
 
 
 def test_what_is_known_comes_first_and_gives_the_verdict():

@@ -1,13 +1,15 @@
-"""The sections of nodes that measure together: charts, tables, and what others published."""
+"""The sections of nodes that measure together, and the page of predictions."""
 
 import html
 import re
 
 from batchmark.analysis.comparison import compare
+from batchmark.report.page import page_html
 from batchmark.report.scaling.charts import training_charts
 from batchmark.report.scaling.sections import published_table, study_tables, training_tables
+from batchmark.report.scaling.what_if import ASSUMPTIONS, beside
 from batchmark.report.scaling.words import remarks
-from tests.builders.reports import render_html, report_of, terminal
+from tests.builders.reports import cells, render_html, report_of, terminal
 from tests.builders.runs import LAPTOP_ENVIRONMENT, PRICES, build_run
 from tests.builders.scaling_runs import Cluster, scaling_job, sweep, unscaled_row
 from tests.unit.plugin.report.scaling.test_answer import GPU, NUMBERS, report
@@ -23,24 +25,20 @@ def tables(found):
     return {table.title: table for table in training_tables(found, training)}
 
 
-def cells(table, row):
-    return dict(zip(table.headings, map(str, table.rows[row]), strict=True))
-
-
 def test_each_figure_stands_below_its_heading():
     found = tables(study(*sweep(Cluster(), NUMBERS)))
-    row = cells(found["Speed and price"], 3)
+    row = cells(found["Speed and price"])[3]
     assert (row["Nodes"], row["GPUs"], row["Batch per GPU"]) == ("8", "8", "64")
     assert row["Step"].startswith("189.4 ms [")
     assert row["Images/s"].startswith("2700 [")
     assert row["Per GPU"].startswith("338 [")
     assert row["An epoch"].startswith("$1.0")
     assert row["A million images"].startswith("$0.82")
-    row = cells(found["Weak, 64 images a GPU"], 3)
+    row = cells(found["Weak, 64 images a GPU"])[3]
     assert row["Speed-up"].startswith("6.7")
     assert row["Efficiency"].startswith("0.84")
-    assert cells(found["Weak, 64 images a GPU"], 0)["Efficiency"] == "1"
-    row = cells(found["Where a step's time goes"], 3)
+    assert cells(found["Weak, 64 images a GPU"])[0]["Efficiency"] == "1"
+    row = cells(found["Where a step's time goes"])[3]
     assert (row["Data"], row["Compute"]) == ("0 s (0.0 %)", "160 ms (84 %)")
     assert row["Communication"] == "29.4 ms (16 %)"
     assert (row["GPUs busy"], row["Loss, first and last"]) == ("97 %", "7, 6.1")
@@ -55,16 +53,16 @@ def test_the_network_and_the_files_have_tables():
     ]
     reduce, reading = study_tables(study(scaling_job(GPU, 2, rows)))
     assert "by NCCL" in reduce.caption
-    row = cells(reduce, 0)
+    row = cells(reduce)[0]
     assert (row["Tensor"], row["GPUs"]) == ("1.0 MiB", "2")
     assert row["Bus bandwidth"].startswith("1.20")
-    assert cells(reading, 0)["Read by all nodes"] == "200 MB/s"
-    assert cells(reading, 1)["Read by all nodes"].startswith("2.0")
+    assert cells(reading)[0]["Read by all nodes"] == "200 MB/s"
+    assert cells(reading)[1]["Read by all nodes"].startswith("2.0")
 
 
 def test_what_others_published_stands_beside_ours_labelled_with_what_it_lacks():
     found = published_table(study(*sweep(Cluster(), NUMBERS)))
-    ours, theirs = (cells(found, row) for row in (0, 1))
+    ours, theirs, *_ = cells(found)
     assert (ours["Who"], ours["On"]) == ("this run: NVIDIA A10G", "8 GPUs")
     assert ours["Efficiency"].startswith("0.84")
     assert theirs == {
@@ -98,7 +96,7 @@ def test_charts_have_the_ideal_intervals_and_parts_and_one_number_of_nodes_has_n
     assert list(tables(found)) == ["Speed and price", "Where a step's time goes"]
 
 
-def test_the_section_has_what_it_is_of_and_every_table():
+def test_the_section_has_what_it_is_of_every_table_and_a_link_to_a_page_of_predictions():
     found = report(strong=True)
     page, text = html.unescape(render_html(found)), terminal(found)
     for title in tables(found.studies["scaling"][0]):
@@ -110,12 +108,8 @@ def test_the_section_has_what_it_is_of_and_every_table():
         assert said in page
     assert "Repeat 1 on 1 node: job" in page
     assert "Repeat 1 on 8 nodes: job" in page
-
-
-def test_the_link_to_the_predictions_is_there_if_their_page_is():
-    found = report()
+    assert "scaling.html" not in page
     assert '<a href="scaling.html"' in render_html(found, beside={"what-if": "scaling.html"})
-    assert "scaling.html" not in render_html(found)
     assert 'href="javascript' not in render_html(found, beside={"what-if": "javascript:alert(1)"})
 
 
@@ -177,3 +171,68 @@ def test_a_training_without_a_figure_has_no_section():
     assert "images from files, bfloat16, 1 GPU a node, on" not in shown
     assert "Code: not known yet" not in shown
     assert "failed: out of memory" in shown
+
+
+def page_of(*jobs):
+    return html.unescape(page_html(beside(report_of(build_run(*jobs))).page))
+
+
+def test_the_page_of_predictions_is_marked_as_a_prediction_and_says_what_it_rests_on():
+    page = page_of(*sweep(Cluster(), NUMBERS))
+    assert "Nothing on this page was measured unless stated." in page
+    assert "<strong>The model holds.</strong>" in page
+    assert "Predicted, not measured: efficiency 0.74" in page
+    for text in ASSUMPTIONS:
+        assert text in page
+    for name, figure in {
+        "A hop between ranks": "20.0 µs",
+        "A link's bandwidth": "1.200 GB/s",
+        "Gradients": "97.5 MiB",
+        "Hidden behind computing": "120 ms",
+        "Compute and data": "160.0 ms",
+    }.items():
+        assert re.search(rf"<dt>{name}</dt><dd>{figure}", page)
+    check, predicted = page[page.index("Check<span") :].split("Predicted<span")
+    assert re.findall(r'scope="row">(\d+)</th>', check) == ["8"]
+    assert "0.0\N{NO-BREAK SPACE}%" in check
+    rows = re.findall(r'scope="row">(\d+)</th>', predicted)
+    assert rows == ["1", "2", "4", "8", "16", "32", "64", "128", "160"]
+    titles = re.findall(r"<title>([^<]*)</title>", page)
+    measured = list(dict.fromkeys(one for one in titles if one.startswith("measured, ")))
+    assert len(measured) == len(NUMBERS)
+    assert re.match(r"measured, 8 GPUs: 0\.84\d \[", measured[-1])
+
+
+def test_a_page_of_a_wrong_model_says_so_and_shows_what_it_missed():
+    page = page_of(*sweep(Cluster(congested_from=8), NUMBERS))
+    assert "<strong>The model is wrong.</strong> Not known: the model does not hold on 8" in page
+    assert "The output of a model that failed its check: not a prediction." in page
+    rows = re.findall(r'scope="row">(\d+)</th>', page.split("The model<span")[1])
+    assert rows == ["1", "2", "4", "8"]
+    legend = re.findall(r"<text [^>]*>([^<]*)</text>", page)
+    assert "model" in legend
+    assert "predicted" not in legend
+    assert re.search(r"\+2\d\d\s%", page)
+
+
+def test_noise_and_single_jobs_and_processes_on_cpus_are_said():
+    noisy = Cluster(hidden=0.02, spread=0.3)
+    page = page_of(*sweep(noisy, NUMBERS))
+    assert "<strong>Too noisy to tell.</strong>" in page
+    assert "too noisy to tell</" in page
+    assert "run each job at least 3 times" in page
+    on_cpu = {"target": "c5.2xlarge", "environment": LAPTOP_ENVIRONMENT}
+    page = page_of(*sweep(Cluster(backend="gloo"), NUMBERS, **on_cpu))
+    assert "on 160 processes" in page
+    assert "No figure comes from a GPU." in page
+    assert "160 GPUs" not in page
+
+
+def test_what_can_not_be_predicted_says_why_beside_what_can_and_has_no_page_alone():
+    unsplit = {"data": "files", "split": None}
+    other = sweep(Cluster(), NUMBERS, training=unsplit, all_reduce=False, repeat=2)
+    page = page_of(*sweep(Cluster(), NUMBERS), *other)
+    assert "At one node count, no job reported how its steps split." in page
+    assert "<strong>The model holds.</strong>" in page
+    assert beside(report_of(build_run(*sweep(Cluster(), (2,))))) is None
+    assert beside(report_of(build_run())) is None

@@ -1,19 +1,33 @@
-"""Two sides of an own job side by side: whole jobs in seconds, metrics in their unit."""
+"""What the site's pages say of runs, their cost, trends, and two sides side by side."""
 
 import csv
 import io
+import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
 
+from batchmark.analysis.samples import parameters_json
 from batchmark.analysis.side_by_side import Chosen, side_by_side
+from batchmark.changes.metric import Metric
+from batchmark.changes.standing import standings
+from batchmark.changes.suspects import LEAST_HISTORY, runs_missing
 from batchmark.core.intervals import Interval
+from batchmark.core.run import RunPlan
+from batchmark.report.answer import summarize
 from batchmark.report.gate import Gate
+from batchmark.report.site import trends
 from batchmark.report.site.compare import Comparison
+from batchmark.report.site.costs import Month
+from batchmark.report.site.drawings import series_svg
+from batchmark.report.site.runs import RunLine
 from batchmark.report.terminal.rows import render_comparison
 from batchmark.report.words import row_label
+from tests.builders.changed_series import build_history, build_key, build_own_key
 from tests.builders.own_jobs import GPU, LOSS, THROUGHPUT, failed
+from tests.builders.reports import report_of
 from tests.builders.runs import GPU_ENVIRONMENT, PRICES, build_job, build_row, build_run
 from tests.builders.runs import LAPTOP_ENVIRONMENT as LAPTOP
 
@@ -57,9 +71,7 @@ def test_metrics_are_better_or_worse_in_their_unit_and_have_no_dollars(found):
     assert whole.gpu_usd
     for row in metrics:
         assert (row.gpu_usd, row.cheaper, row.efficiency.estimate) == (None, None, None)
-
-
-def test_both_sides_share_their_last_digit():
+    # Both sides share their last digit.
     found = comparison({THROUGHPUT: (1.9,)}, {THROUGHPUT: (1.0, 2.04, 3.1)})
     ((_, (_, rate)),) = found.views()
     assert (rate.first.value, rate.second.value) == ("1.900 images/s", "2.040 images/s")
@@ -216,3 +228,134 @@ def test_the_next_step_says_how_many_repeats_would_find_which_difference(found, 
     seconds = row.cpu.median_seconds.model_copy(update={"value": 1.9})
     short = row.model_copy(update={"cpu": row.cpu.model_copy(update={"median_seconds": seconds})})
     assert "use a quieter machine or longer jobs" in of_rows(found, short).next_step
+
+
+RATE = build_own_key(better="higher", metric="throughput", size=64, unit="images/s")
+
+
+def trend_of(history):
+    (trend,) = trends.trends([history], [], {}, standings=standings([history]))
+    return trend
+
+
+def test_a_metric_has_its_own_values_without_seconds_and_falls_where_it_falls():
+    trend = trend_of(build_history(RATE, [1 / 120, 1 / 110, 1 / 96]))
+    assert [round(run.value) for run in trend.runs] == [120, 110, 96]
+    assert trend.latest.text == "96.0 images/s"
+    assert trend.name == "thumbnails size 64, throughput (images/s)"
+    assert trend.measures == "throughput, images/s"
+    heights = [y for _, y in trend.points]
+    assert heights == sorted(heights)  # from the top
+    assert trend.before == "−16 % against the previous median, 115 images/s, not known yet"
+    assert trend.span.startswith("96.0 images/s to 120 images/s; 3 runs")
+    drawn = series_svg(trend)
+    assert ">throughput, images/s</text>" in drawn
+    assert not re.search(r">[\d.]+ m?s</text>", drawn)
+
+
+def test_sizes_are_in_the_order_of_numbers_and_targets_in_their_one_order_cold_starts_last():
+    keys = [
+        build_key(target=target, parameters=parameters_json({"size": size, "start": start}))
+        for target in ("g5.12xlarge", "g5.2xlarge")
+        for size in (1024, 64, 256)
+        for start in ("cold", "warm")
+    ]
+    histories = [build_history(key, [1.0, 1.1]) for key in keys]
+    found = trends.trends(histories, [], {}, standings=standings(histories))
+    assert [(*one.key.values.values(), one.key.target) for one in found] == [
+        (size, start, target)
+        for start in ("warm", "cold")
+        for size in (64, 256, 1024)
+        for target in ("g5.2xlarge", "g5.12xlarge")
+    ]
+
+
+def test_a_price_is_no_metric():
+    trend = trend_of(build_history(build_key(workload=None), [1.0, 1.2], metric="price"))
+    assert trend.latest.text == "$1.2 an hour"
+    assert trend.measures == "price of the instance"
+    assert trend.before == "$1 an hour before"
+
+
+def test_an_own_job_needs_no_pair_of_a_gpu_and_a_cpu():
+    left = trends.unpaired([], [("job-thumbnails", "queue-a"), ("blog", "c5.2xlarge")])
+    assert [text for text in left if "job-thumbnails" in text] == []
+    assert len(left) == 1
+
+
+@pytest.mark.parametrize(
+    ("runs", "key", "says"),
+    [(3, RATE, True), (LEAST_HISTORY, RATE, False), (3, build_key(), False)],
+)
+def test_an_own_jobs_trends_say_how_many_more_runs_an_alert_needs(runs, key, says):
+    trend = trend_of(build_history(key, [1.0] * runs))
+    summary = trends.summary([trend], key.suite, Metric.TIME)
+    assert summary.startswith(f"1 series over up to {runs} runs, none with an alert.")
+    assert (runs_missing(3) in summary) == says
+
+
+def test_a_median_speedup_leaves_out_cold_starts():
+    def speedups(start, values):
+        key = build_key(against="c5.2xlarge", parameters=f'{{"size":64,"start":"{start}"}}')
+        return build_history(key, values, metric="speedup")
+
+    found = [speedups("warm", [2.0, 2.0, 2.0]), speedups("cold", [9.0, float("nan"), 9.0])]
+    (median,) = trends.median_speedups(found)
+    assert list(median.values) == [2.0, 2.0, 2.0]
+    assert median.key.parameters == "1 warm row"
+
+
+NOW = datetime(2026, 12, 6, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("run_id", "dag_id", "suite", "name"),
+    [
+        (
+            "scheduled__2026",
+            "gpu_cpu_benchmark",
+            "blog",
+            "suite blog, 2026-12-06 00:00 UTC, scheduled",
+        ),
+        ("manual__2026", "own_job_benchmark", "job-a", "job a, 2026-12-06 00:00 UTC, triggered"),
+        ("mine", "job_comparison", "", "Job comparison, 2026-12-06 00:00 UTC"),
+        ("mine", "", "", "run, 2026-12-06 00:00 UTC"),
+    ],
+)
+def test_a_run_is_named_by_what_when_and_why(run_id, dag_id, suite, name):
+    assert RunLine(run_id, NOW, dag_id, suite, "success").name == name
+
+
+def test_a_run_without_a_result_is_named_by_what_it_planned():
+    plan = RunPlan(jobs=(build_job("c5.2xlarge", [], suite="job-convert").planned,))
+    assert RunLine("mine", NOW, "own_job_benchmark", "", "failed").with_plan(plan).name == (
+        "job convert, 2026-12-06 00:00 UTC"
+    )
+
+
+@pytest.mark.parametrize(
+    ("worse", "since", "too_early", "changed"),
+    [
+        (None, None, False, "not judged: not compared with earlier runs"),
+        (1, None, False, "1 change for the worse"),  # stored before its date was
+        (1, NOW, False, "1 change for the worse, since 2026-12-06"),
+        (2, NOW, True, "2 changes for the worse, the first since 2026-12-06"),
+        (0, None, True, "not known yet: too few runs"),
+        (0, None, False, "nothing worse"),
+    ],
+)
+def test_a_line_counts_what_changed_for_the_worse(worse, since, too_early, changed):
+    summary = summarize(report_of(build_run()))
+    assert summary.worse is None  # nobody has looked
+    told = {"worse": worse, "worse_since": since, "too_early": too_early}
+    summary = summary.model_copy(update=told)
+    assert RunLine("run", NOW, "", "blog", "success", summary).changed == changed
+
+
+def test_targets_stand_in_their_one_order():
+    found = Month(None, {"g5.12xlarge": 1.0, "unknown target": None, "g5.2xlarge": 0.0})
+    assert found.targets == [
+        ("g5.2xlarge", "no\N{NO-BREAK SPACE}dollars"),
+        ("g5.12xlarge", "$1.00"),
+        ("unknown target", "not known"),
+    ]

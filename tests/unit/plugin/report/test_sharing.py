@@ -1,11 +1,16 @@
-"""What a run says of tasks that share a device: on the first screen, in the list, on a terminal."""
+"""What a run says of tasks that share a device: the answer, and the section's curves and tables."""
 
+import html
 import re
 
 import pytest
 
 from batchmark.report.answer import first_screen, summarize
-from tests.builders.reports import answers, render_html, report_of, terminal
+from batchmark.report.sharing import words
+from batchmark.report.sharing.charts import sharing_charts
+from batchmark.report.sharing.sections import curve_table
+from batchmark_job.result.document import Implementation
+from tests.builders.reports import answers, cells, render_html, report_of, terminal
 from tests.builders.runs import (
     GPU_ENVIRONMENT,
     LAPTOP_ENVIRONMENT,
@@ -14,7 +19,7 @@ from tests.builders.runs import (
     SIMULATED,
     build_run,
 )
-from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job
+from tests.builders.sharing import curve_rows, replica, shared_row, sharing_job, unshared_row
 
 GPU, CPU = "g5.xlarge", "c5.2xlarge"
 ALONE = shared_row("exclusive", 1, 100.0)
@@ -183,12 +188,15 @@ def test_the_cheapest_of_several_targets_is_named_with_what_can_not_be_told_apar
     assert "equally cheap, by the intervals: g6.xlarge with 8 replicas, time-slicing" in same
 
 
-def test_beside_a_cpu_target_both_questions_are_answered():
-    jobs = [sharing_job(target, [ALONE, *saturating()]) for target in (GPU, CPU)]
+def test_beside_a_cpu_target_both_questions_are_answered_and_a_crash_is_no_row():
+    crash = shared_row(
+        "time_slicing", 4, 200.0, replicas=[replica()] * 4, disturbance="crash", seed=3
+    )
+    jobs = [sharing_job(target, [ALONE, *saturating(), crash]) for target in (GPU, CPU)]
     found = report_of(build_run(*jobs))
     assert [one.verdict for one in answers(found)] == ["Up to 4 replicas"] * 2
     (pair,) = found.pairs
-    assert pair.crossovers == ()
+    assert (len(pair.rows), pair.uncompared, pair.crossovers) == (5, (), ())
     assert {row.calls_until_gpu_pays for row in pair.rows} == {None}
     text, page = terminal(found), render_html(found)
     assert text.index("can share the device?") < text.index("Does the GPU pay off? ")
@@ -197,11 +205,95 @@ def test_beside_a_cpu_target_both_questions_are_answered():
     assert "over size</h2>" not in page
 
 
-def test_a_failed_experiment_is_no_row_of_a_comparison():
-    crash = shared_row(
-        "time_slicing", 4, 200.0, replicas=[replica()] * 4, disturbance="crash", seed=3
+def charts(*rows, **fields):
+    (task,) = report(*rows, **fields).studies["sharing"]
+    return {chart.title: html.unescape(chart.svg) for chart in sharing_charts(task)}
+
+
+def test_each_amount_is_drawn_over_replicas_with_a_line_for_each_mode():
+    found = charts(*curve_rows("time_slicing", SATURATING), *curve_rows("mps", SATURATING, seed=1))
+    assert list(found) == [
+        "Steps per second of all replicas",
+        "95 of 100 steps of the slowest replica take at most",
+        "Dollars for 1,000 steps",
+    ]
+    for svg in found.values():
+        shown = set(re.findall(r"<text [^>]*>([^<]*)</text>", svg))
+        assert {"one after the other", "time-slicing", "MPS", "replicas", "1", "8"} <= shown
+        titles = re.findall(r"<title>([^<]*)</title>", svg)
+        assert sum(title.startswith("MPS, ") for title in titles) == 4
+    throughput, p95, _ = found.values()
+    assert "knee at 4: time-slicing, MPS" in throughput
+    assert "knee" not in p95
+    assert re.search(r"<title>MPS, 8 replicas: 211\S* \[.*\] steps/s</title>", throughput)
+    # Points at a number of replicas share their last digit.
+    noisy = curve_rows("mps", SATURATING, spread=0.2)
+    throughput, *_ = charts(*curve_rows("time_slicing", SATURATING), *noisy).values()
+    told = re.findall(r"<title>(?:time-slicing|MPS), 8 replicas: (\S+) \[", throughput)
+    assert told == ["211", "211"]
+    # A single number of replicas and unknown dollars are not drawn.
+    assert charts() == {}
+    found = charts(*curve_rows("time_slicing", SATURATING), environment=LAPTOP_ENVIRONMENT)
+    assert "Dollars for 1,000 steps" not in found
+
+
+def rows(task, mode="time_slicing"):
+    """Of a mode's table, by the number of replicas."""
+    (curve,) = [one for one in task.curves if one.mode == mode]
+    return {int(row["Replicas"]): row for row in cells(curve_table(task, curve))}
+
+
+def test_a_table_has_each_figure_below_its_heading():
+    (task,) = report(*curve_rows("time_slicing", SATURATING)).studies["sharing"]
+    row = rows(task)[4]
+    assert row["Steps/s"].startswith("210.0 [")
+    assert row["Over one alone"].startswith("2.1")
+    assert row["1,000 steps"].startswith("$0.0013")
+    assert row["Slowest: p50, p95, p99"] == "19.0 ms, 28.6 ms, 38.1 ms"
+    assert row["Interference"] == "1.90×"
+    assert row["Fairness"] == "1.00, worst 1.00"
+    assert (row["Start-up"], row["Memory"]) == ("4.00 s", "1.0 GiB")
+
+
+def test_memory_is_of_the_gpu_with_its_contexts_where_that_is_known_and_else_torchs_or_none():
+    device_memory = curve_rows("time_slicing", SATURATING, device_memory_bytes=2**33)
+    (task,) = report(*device_memory).studies["sharing"]
+    assert rows(task)[4]["Memory"] == "2.0 GiB"
+    assert words.memory_note(task, task.curves[1]).endswith(", including their contexts.")
+    (task,) = report(
+        shared_row("time_slicing", 1, 100.0),
+        shared_row("time_slicing", 2, 190.0, device_memory_bytes=2**33),
+        shared_row("time_slicing", 4, 210.0, device_memory_bytes=0),
+    ).studies["sharing"]
+    in_turn, at_once = task.curves
+    assert [row["Memory"] for row in rows(task).values()] == ["1.0 GiB", "4.0 GiB", "0.0 KiB"]
+    assert words.memory_note(task, at_once).endswith(
+        ", including their contexts; not known for replicas 1, where it is the peak memory that "
+        "torch held for a replica, excluding its context."
     )
-    jobs = [sharing_job(target, [ALONE, *saturating(), crash]) for target in (GPU, CPU)]
-    (pair,) = report_of(build_run(*jobs)).pairs
-    assert len(pair.rows) == 5
-    assert pair.uncompared == ()
+    assert words.memory_note(task, in_turn).startswith("Memory is the peak memory that torch held")
+
+
+def test_the_code_that_replicas_ran_is_named_once():
+    code = Implementation(name="torch, CUDA graph", version="2.13.0", threads=4)
+    found = report(*curve_rows("time_slicing", SATURATING, implementation=code))
+    for shown in (render_html(found), terminal(found)):
+        assert shown.count("Code: torch 2.13.0 and torch, CUDA graph 2.13.0, 4 threads") == 1
+
+
+def test_what_is_missing_starves_or_fails_is_shown():
+    hungry = [replica((300,) * 3)] * 3 + [replica((30,) * 3)]
+    crashed = [replica((10,) * 3, outcome="crashed")] + [replica((330,) * 3)] * 3
+    page = terminal(
+        report(
+            *curve_rows("time_slicing", {1: 100.0, 2: 190.0}),
+            shared_row("time_slicing", 4, 211.0, replicas=hungry),
+            *(unshared_row("mps", count, "no control binary") for count in (2, 4)),
+            shared_row("time_slicing", 4, 211.0, replicas=crashed, disturbance="crash", seed=1),
+        )
+    )
+    assert "Not measured: MPS, replicas 2, 4: skipped: no control binary" in page
+    assert "Starved: time-slicing, 4 replicas: replica 4 made 13 %" in page
+    assert "The first of 4 replicas crashes, time-slicing" in page
+    assert "the 3 others made 1." in page
+    assert "as many steps as undisturbed" in page
