@@ -1,7 +1,6 @@
 """The core stack and its modules through the real Terraform, without AWS."""
 
 import json
-import os
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -18,11 +17,8 @@ MODULES = sorted(f"modules/{path.name}" for path in (SOURCE / "modules").iterdir
 FILES = ("main.tf", "variables.tf", "outputs.tf", "versions.tf", "README.md")
 
 
-pytestmark = [
-    pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here"),
-    # 15 s alone, and minutes where applies and containers start beside them.
-    pytest.mark.timeout(2400),
-]
+# 15 s alone, and minutes where applies and containers start beside them.
+pytestmark = pytest.mark.timeout(2400)
 
 
 @pytest.fixture(scope="module")
@@ -126,14 +122,14 @@ OLD = re.compile(
 )
 
 
-def test_the_documented_lines_change_pins_and_names_everywhere(tmp_path):
+def test_the_documented_lines_change_pins_and_names_everywhere(tmp_path, offline):
     ours = shutil.ignore_patterns(".terraform*", "*.tfstate*")
     shutil.copytree(SOURCE, tmp_path / "terraform", ignore=ours)
     pins, names = the_block('sed -i \'s/"~> 5.100"'), the_block("sed -i -E")
-    typed("\n".join(pins), tmp_path, os.environ)
-    formatted = typed("\n".join(names), tmp_path, os.environ)
+    typed("\n".join(pins), tmp_path, offline)
+    formatted = typed("\n".join(names), tmp_path, offline)
     assert "terraform/modules/batch/main.tf" in formatted
     files = [*tmp_path.rglob("*.tf"), *tmp_path.rglob("*.hcl")]
     left = {str(path.relative_to(tmp_path)) for path in files if OLD.search(path.read_text())}
     assert left == set()
-    assert typed("terraform fmt -check -recursive terraform", tmp_path, os.environ) == ""
+    assert typed("terraform fmt -check -recursive terraform", tmp_path, offline) == ""

@@ -23,8 +23,6 @@ AVAILABLE = f"AVAILABLE\t{ID}.fsx.us-east-1.amazonaws.com\tfsmount1"
 MOUNT = f"mount -t lustre -o relatime,flock {ID}.fsx.us-east-1.amazonaws.com@tcp:/fsmount1 /fsx"
 MOUNTED = [MOUNT, "mountpoint --quiet /fsx"]
 
-pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
-
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory, offline):

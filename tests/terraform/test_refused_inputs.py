@@ -13,8 +13,6 @@ from laptop.terraform import Terraform
 from tests.terraform.conftest import SOURCE
 from tests.terraform.runs import terraform
 
-pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
-
 
 @pytest.fixture
 def evaluate(stack_dir, data_dir, attached, tmp_path):

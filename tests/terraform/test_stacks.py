@@ -19,10 +19,7 @@ from tests.terraform.test_core_stack import test_a_module_is_complete as check_c
 
 STACKS = sorted(path.name for path in (SOURCE / "stacks").iterdir() if path.is_dir())
 
-pytestmark = [
-    pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here"),
-    pytest.mark.timeout(2400),
-]
+pytestmark = pytest.mark.timeout(2400)
 
 
 @pytest.fixture(scope="module")
