@@ -10,8 +10,7 @@ import pytest
 from batchmark.core.own_jobs import parse_own_jobs
 from tests.documented import the_block, typed
 from tests.terraform.conftest import SOURCE
-from tests.terraform.console import asserted, evaluated
-from tests.terraform.runs import pass_all_runs, terraform
+from tests.terraform.runs import asserted, evaluated, pass_all_runs, terraform
 
 MODULES = sorted(f"modules/{path.name}" for path in (SOURCE / "modules").iterdir())
 FILES = ("main.tf", "variables.tf", "outputs.tf", "versions.tf", "README.md")

@@ -6,8 +6,8 @@ from functools import cache
 import pytest
 
 from tests.terraform.conftest import SOURCE
-from tests.terraform.console import rendered
 from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host
+from tests.terraform.runs import rendered
 
 TEMPLATE = SOURCE / "modules/batch/templates/configure_host.sh.tftpl"
 SCRIPT = "configure_host"

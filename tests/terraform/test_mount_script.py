@@ -9,8 +9,8 @@ import pytest
 
 from local_cloud.file_systems import hosts as local_hosts
 from tests.terraform.conftest import SOURCE
-from tests.terraform.console import rendered
 from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host
+from tests.terraform.runs import rendered
 
 SCRIPT = "mount_file_system"
 TEMPLATE = SOURCE / "stacks" / "multi_node" / "mount_file_system.sh.tftpl"

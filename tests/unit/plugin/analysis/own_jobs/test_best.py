@@ -140,16 +140,13 @@ def test_sizes_from_which_the_gpu_pays_are_found_for_each_start():
         assert crossover.cold_seconds is crossover.cold_usd is crossover.cold_reason is None
 
 
-def test_a_row_whose_check_failed_on_one_side_is_not_compared():
+def test_a_row_whose_check_failed_is_not_compared_and_says_nothing_of_the_device():
     bad = GPU.job(LARGE, 6, check=failed())
     pair = pair_of(*GPU.jobs((SMALL,)), *GPU.jobs((LARGE,), 5), bad, *CPU.jobs((SMALL, LARGE)))
     assert [row.parameters["size"] for row in pair.rows] == [SMALL]
     (uncompared,) = pair.uncompared
     assert uncompared.reason == "g5.xlarge: 1 of 6 jobs failed: its check ended with 1"
     assert uncompared.gpu is None
-
-
-def test_a_gpu_job_that_failed_says_nothing_of_the_device():
     silent = JobOn("g5.xlarge", actual_device=Device.CPU)
     run = build_run(silent.job(LARGE, 1, check=failed()), *GPU.jobs(), *CPU.jobs())
     found = compare(run, PRICES)

@@ -266,15 +266,12 @@ def test_the_verdict_is_of_the_intervals(fields, expected):
     assert (reach.verdict, reach.nodes, reach.open_ended, reach.poor_from) == expected
 
 
-def test_an_interval_that_holds_the_threshold_is_not_known():
+def test_an_interval_that_holds_the_threshold_or_too_few_samples_or_nodes_are_not_known():
     cluster = Cluster(compute=0.16, hidden=0.0673, spread=0.3)  # E(2) = 0.9
     reach = reach_of(*sweep(cluster, (1, 2)))
     assert cluster.efficiency(2) == pytest.approx(0.9, abs=0.001)
     assert reach.verdict == "not_known"
     assert reach.reason == "the interval includes 0.9"
-
-
-def test_too_few_samples_or_nodes_are_not_known():
     reach = reach_of(*(job_of(Cluster().training(nodes, count=4)) for nodes in (1, 2)))
     assert (reach.verdict, reach.nodes) == ("not_known", None)
     assert reach.reason.startswith("4 samples")
