@@ -1,10 +1,7 @@
 """A booting instance that scripts run on: a root of its own, beside stand-ins for its programs."""
 
-import os
 import shlex
-import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,15 +10,13 @@ import pytest
 
 from tests.builders.files import program, put
 from tests.clouds import DEADLINE_SECONDS
+from tests.documented import BESIDE_PYTHON
 
 
 def assert_clean_bash(script):
     assert script.startswith("#!/bin/bash\n")
-    shellcheck = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.defpath}")
-    assert shellcheck, "install the development requirements: pip install -r requirements-dev.txt"
-    checked = subprocess.run(
-        [shellcheck, "-"], input=script, capture_output=True, text=True, check=False
-    )
+    command = [BESIDE_PYTHON / "shellcheck", "-"]
+    checked = subprocess.run(command, input=script, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
 

@@ -1,10 +1,13 @@
-"""The runs of a folder's Terraform tests, each where it is cheapest."""
+"""What Terraform makes of its tests, each run where it is cheapest, and of an expression."""
 
 import re
 import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from laptop.terraform import Terraform
 
 RUN = re.compile(r'^run "\w+" \{\n.*?^\}\n', re.MULTILINE | re.DOTALL)
 COMMON = re.compile(r"^variables \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
@@ -58,3 +61,21 @@ def terraform(folder: Path, env: Mapping[str, str], *args: str) -> subprocess.Co
     return subprocess.run(
         ["terraform", *args], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
+
+
+def asserted(tests: Path, expression: str) -> str:
+    """What the one assertion of a Terraform test says that an expression is, an object."""
+    document = re.escape(expression) + r" == ({\n.*?^    })"
+    (found,) = re.findall(document, tests.read_text(), re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+def evaluated(expression, folder, offline) -> Any:
+    (folder / "main.tf").write_text(f"locals {{\n  given = {expression}\n}}\n")
+    stack = Terraform(folder, data_dir=folder, state=folder / "none.tfstate", env=offline)
+    return stack.evaluate("local.given", ())
+
+
+def rendered(template, variables, folder, offline) -> str:
+    """A template, with the variables as HCL."""
+    return evaluated(f'templatefile("{template}", {{ {variables} }})', folder, offline)

@@ -8,19 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from batchmark.core.own_jobs import parse_own_jobs
+from tests.documented import the_block, typed
 from tests.terraform.conftest import SOURCE
-from tests.terraform.console import asserted, evaluated
-from tests.terraform.runs import pass_all_runs, terraform
+from tests.terraform.runs import asserted, evaluated, pass_all_runs, terraform
 
 MODULES = sorted(f"modules/{path.name}" for path in (SOURCE / "modules").iterdir())
 FILES = ("main.tf", "variables.tf", "outputs.tf", "versions.tf", "README.md")
 
 
-pytestmark = [
-    pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here"),
-    # 15 s alone, and minutes where applies and containers start beside them.
-    pytest.mark.timeout(2400),
-]
+# 15 s alone, and minutes where applies and containers start beside them.
+pytestmark = pytest.mark.timeout(2400)
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +113,22 @@ def test_only_the_root_knows_the_provider_and_the_local_cloud():
         text = path.read_text()
         assert not re.search(r'^provider "', text, re.MULTILINE), path
         assert not re.search(r"local.cloud|localhost|endpoint_url|moto", text), path
+
+
+OLD = re.compile(
+    r"\bcompute_environment_name(_prefix)? *=|region\.current\.name|5\.100"
+    r'|mock_data "aws_region" \{\s+defaults = \{ name'
+)
+
+
+def test_the_documented_lines_change_pins_and_names_everywhere(tmp_path, offline):
+    ours = shutil.ignore_patterns(".terraform*", "*.tfstate*")
+    shutil.copytree(SOURCE, tmp_path / "terraform", ignore=ours)
+    pins, names = the_block('sed -i \'s/"~> 5.100"'), the_block("sed -i -E")
+    typed("\n".join(pins), tmp_path, offline)
+    formatted = typed("\n".join(names), tmp_path, offline)
+    assert "terraform/modules/batch/main.tf" in formatted
+    files = [*tmp_path.rglob("*.tf"), *tmp_path.rglob("*.hcl")]
+    left = {str(path.relative_to(tmp_path)) for path in files if OLD.search(path.read_text())}
+    assert left == set()
+    assert typed("terraform fmt -check -recursive terraform", tmp_path, offline) == ""

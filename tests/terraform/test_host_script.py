@@ -1,14 +1,13 @@
 """What Batch instances run at boot, run: in a root of its own, beside stand-ins for the host."""
 
-import shutil
 import sys
 from functools import cache
 
 import pytest
 
 from tests.terraform.conftest import SOURCE
-from tests.terraform.console import rendered
 from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host
+from tests.terraform.runs import rendered
 
 TEMPLATE = SOURCE / "modules/batch/templates/configure_host.sh.tftpl"
 SCRIPT = "configure_host"
@@ -23,8 +22,6 @@ ONE_GPU = "GPU 0: NVIDIA A10G (UUID: GPU-0)"
 ONLY_EBS = "/dev/nvme0n1 Amazon Elastic Block Store\n"
 ONE_DISK = ONLY_EBS + "/dev/nvme1n1 Amazon EC2 NVMe Instance Storage\n"
 TWO_DISKS = ONE_DISK + "/dev/nvme2n1 Amazon EC2 NVMe Instance Storage\n"
-
-pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
 
 
 @pytest.fixture(scope="module")

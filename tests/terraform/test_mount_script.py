@@ -9,8 +9,8 @@ import pytest
 
 from local_cloud.file_systems import hosts as local_hosts
 from tests.terraform.conftest import SOURCE
-from tests.terraform.console import rendered
 from tests.terraform.hosts import assert_clean_bash, assert_retired, booting_host
+from tests.terraform.runs import rendered
 
 SCRIPT = "mount_file_system"
 TEMPLATE = SOURCE / "stacks" / "multi_node" / "mount_file_system.sh.tftpl"
@@ -22,8 +22,6 @@ ID = "fs-0123456789abcdef0"
 AVAILABLE = f"AVAILABLE\t{ID}.fsx.us-east-1.amazonaws.com\tfsmount1"
 MOUNT = f"mount -t lustre -o relatime,flock {ID}.fsx.us-east-1.amazonaws.com@tcp:/fsmount1 /fsx"
 MOUNTED = [MOUNT, "mountpoint --quiet /fsx"]
-
-pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
 
 
 @pytest.fixture(scope="module")

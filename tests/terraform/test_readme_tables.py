@@ -138,17 +138,9 @@ def test_a_readme_that_is_up_to_date_stays_and_check_names_one_that_is_not(thing
 @pytest.mark.parametrize(
     ("file", "line", "message"),
     [
-        (
-            "variables.tf",
-            '  description = "Many"\n',
-            "variables.tf: no description for variable types",
-        ),
-        (
-            "outputs.tf",
-            '  description = "The thing"\n',
-            "outputs.tf: no description for output arn: add one",
-        ),
-        ("outputs.tf", "}\n", "outputs.tf is not valid HCL: "),
+        ("variables.tf", '  description = "Many"\n', ": no description for variable types"),
+        ("outputs.tf", '  description = "The thing"\n', ": no description for output arn: add one"),
+        ("outputs.tf", "}\n", " is not valid HCL: "),
     ],
 )
 def test_what_is_not_documented_is_refused(thing, file, line, message):
@@ -157,7 +149,7 @@ def test_what_is_not_documented_is_refused(thing, file, line, message):
     code.write_text(code.read_text().replace(line, ""))
     result = tables(thing)
     assert result.returncode == 1
-    assert f"thing/{message}" in result.stderr
+    assert f"thing/{file}{message}" in result.stderr
     assert (thing / "README.md").read_text() == README
 
 

@@ -13,16 +13,12 @@ from batchmark.core.clusters.multi_node import parse_multi_node
 from batchmark.core.config import parse_config
 from tests.imports import imported
 from tests.terraform.conftest import LOCK_FILE, ROOT, SOURCE
-from tests.terraform.console import asserted, evaluated
-from tests.terraform.runs import pass_all_runs, terraform
+from tests.terraform.runs import asserted, evaluated, pass_all_runs, terraform
 from tests.terraform.test_core_stack import test_a_module_is_complete as check_completeness
 
 STACKS = sorted(path.name for path in (SOURCE / "stacks").iterdir() if path.is_dir())
 
-pytestmark = [
-    pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here"),
-    pytest.mark.timeout(2400),
-]
+pytestmark = pytest.mark.timeout(2400)
 
 
 @pytest.fixture(scope="module")

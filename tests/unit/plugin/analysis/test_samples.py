@@ -1,17 +1,11 @@
-"""The figures and flags of one target's row."""
+"""Which jobs' samples are pooled, and the figures and flags of one target's row."""
 
 import pytest
 
 from batchmark.report import words
-from batchmark_job.result.document import (
-    Ceiling,
-    Conditions,
-    Implementation,
-    MeasurementStatus,
-    Trial,
-)
-from tests.builders.pairs import pair_of
-from tests.builders.runs import build_full_job, build_job, build_row
+from batchmark_job.result.document import Ceiling, Conditions, Device, Implementation, Trial
+from tests.builders.pairs import CPU_ROWS, CPU_SAMPLES, GPU_ROWS, pair_of
+from tests.builders.runs import GPU_ENVIRONMENT, build_full_job, build_job, build_row
 
 SIZE = 1000
 FLOPS, MOVED = 2 * SIZE**3, 12 * SIZE**2
@@ -51,19 +45,6 @@ def test_roofline_by_hand():
     assert roofline.memory_share == pytest.approx(MOVED / 0.0015 / 100e9)
     assert roofline.bound == "compute"  # 167 flops a byte, balance 40
     assert roofline.share == roofline.compute_share
-
-
-def test_a_rate_well_above_the_ceiling_is_warned_of():
-    def warnings(rate):
-        row = build_row([0.001] * 8, flops=FLOPS, bytes_moved=MOVED)
-        ceilings = (ceiling("compute", rate, "float32"), ceiling("copy", 100e9))
-        return row_of(row, ceilings=ceilings).warnings
-
-    assert warnings(FLOPS / 0.001 / 1.2) == (
-        "g5.xlarge: its rate is 120 % of the ceiling measured in the same jobs, so one of the two "
-        "is wrong",
-    )
-    assert warnings(FLOPS / 0.001 / 1.02) == ()
 
 
 def test_images_per_second_have_the_interval_of_the_time():
@@ -161,15 +142,6 @@ def test_flags_and_why_sampling_ended_are_counted_over_the_jobs():
     assert [one.outcome for one in side.trials] == ["chosen", "slower", "refused"]
 
 
-def test_an_unsettled_row_is_listed_with_its_reason_and_never_compared():
-    drifting = build_row(
-        [0.1] * 8, status=MeasurementStatus.UNSETTLED, reason="its second half is 9 % slower"
-    )
-    pair = pair_of(build_job("g5.xlarge", [drifting]), CPU_JOB)
-    assert pair.rows == ()
-    assert pair.uncompared[0].reason == "g5.xlarge: unsettled: its second half is 9 % slower"
-
-
 def rival_row(*names):
     """A row whose trials chose the first of these implementations."""
     chosen, other = (Implementation(name=name, version="1") for name in names)
@@ -187,3 +159,66 @@ def test_jobs_whose_trials_chose_differently_are_pooled_and_say_so():
         "g5.xlarge: nearly equal implementations: its jobs chose torch 1 and triton 1"
         in row.warnings
     )
+
+
+def pair_with(**second):
+    """Of two jobs of a GPU target, of which the second is different, and one of a CPU target."""
+    return pair_of(
+        build_job("g5.xlarge", GPU_ROWS, repeat=1, job_id="a"),
+        build_job("g5.xlarge", GPU_ROWS, repeat=2, job_id="b", **second),
+        build_job("c5.2xlarge", CPU_ROWS),
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "named"),
+    [
+        ("cpu_model", "Intel Xeon 8259CL", "CPU model: AMD EPYC 7R32 (job a), Intel Xeon 8259CL"),
+        ("gpu_model", "Tesla T4", "GPU model: NVIDIA A10G (job a), Tesla T4 (job b)"),
+        ("driver_version", "590.10.01", "driver major: 580 (job a), 590 (job b)"),
+        ("torch_version", "2.14.0+cu130", "torch: 2.13.0+cu130 (job a), 2.14.0+cu130 (job b)"),
+        ("instance_type", "g5.2xlarge", "instance type: g5.xlarge (job a), g5.2xlarge (job b)"),
+        ("image_digest", None, "(job a), none (job b)"),
+    ],
+)
+def test_repeats_from_different_environments_are_not_pooled(field, value, named):
+    pair = pair_with(environment=GPU_ENVIRONMENT.model_copy(update={field: value}))
+    assert named in pair.refused
+    assert "Run the benchmark again" in pair.refused
+    assert pair.rows == pair.uncompared == pair.totals == ()
+
+
+def test_repeats_on_different_devices_or_a_cpu_target_on_a_gpu_are_refused():
+    pair = pair_with(actual_device=Device.CPU)
+    assert "device: cuda" in pair.refused
+    assert pair.cpu_fallback
+    pair = pair_of(
+        build_job("g5.xlarge", GPU_ROWS),
+        build_job("c5.2xlarge", CPU_ROWS, actual_device=Device.CUDA),
+    )
+    assert pair.refused == "c5.2xlarge is a CPU target, but one of its jobs ran on cuda"
+
+
+def test_a_driver_patch_and_a_kernel_may_differ():
+    patched = GPU_ENVIRONMENT.model_copy(update={"driver_version": "580.99.01", "kernel": "6.13"})
+    pair = pair_with(environment=patched)
+    assert pair.refused is None
+    assert (pair.rows[0].gpu.samples, pair.rows[0].gpu.jobs) == (14, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "end"),
+    [
+        ("opencv", "5.0.0", "different implementations (torch 2.13.0, opencv 5.0.0)"),
+        ("torch", "9", "(torch 2.13.0, torch 9); keep the results of each version apart"),
+    ],
+)
+def test_different_implementations_are_not_pooled(name, version, end):
+    code = Implementation(name=name, version=version)
+    pair = pair_of(
+        build_job("g5.xlarge", GPU_ROWS),
+        build_job("c5.2xlarge", CPU_ROWS, repeat=1),
+        build_job("c5.2xlarge", [build_row(CPU_SAMPLES, implementation=code)], repeat=2),
+    )
+    (row,) = pair.uncompared
+    assert row.reason.endswith(end)

@@ -215,9 +215,7 @@ def test_a_calibration_of_two_jobs_makes_no_verdict_worse():
     assumed = Resolution(ASSUMED, 1, ASSUMED, 1).smallest_detectable_change
     assert judgement.noise.smallest_detectable_change <= assumed
     assert known.smallest_detectable_change[1] <= assumed
-
-
-def test_more_noise_than_is_assumed_is_not_argued_away():
+    # More noise than is assumed is not argued away.
     known = calibration_of(1.0, 1.6)
     noise = judge(contestant([1.0], known), contestant([9.0], known)).noise
     assert (noise.source, noise.floor) == ("calibration", pytest.approx(known.floor))

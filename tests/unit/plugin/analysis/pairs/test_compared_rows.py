@@ -20,9 +20,10 @@ from tests.builders.pairs import (
 from tests.builders.runs import CPU_ENVIRONMENT, build_job, build_row, noisy
 
 
-def test_medians_and_speedup_by_hand():
-    row = pair_of(*two_jobs(GPU_ROWS, CPU_ROWS)).rows[0]
-
+def test_medians_and_speedup_by_hand_with_the_sources_of_each_side():
+    gpu, cpu = two_jobs(GPU_ROWS, CPU_ROWS)
+    pair = pair_of(gpu, cpu)
+    (row,) = pair.rows
     assert row.gpu.median_seconds.value == pytest.approx(0.4)
     assert row.cpu.median_seconds.value == pytest.approx(2.0)
     assert row.speedup.value == pytest.approx(5.0)
@@ -31,12 +32,7 @@ def test_medians_and_speedup_by_hand():
     assert row.gpu.relative_spread == pytest.approx((0.55 - 0.25) / 0.4)
     for estimate in (row.gpu.median_seconds, row.cpu.median_seconds, row.speedup):
         assert estimate.interval.low < estimate.value < estimate.interval.high
-
-
-def test_each_side_names_its_sources():
-    gpu, cpu = two_jobs(GPU_ROWS, CPU_ROWS)
-    pair = pair_of(gpu, cpu)
-    for side, target, job in ((pair.rows[0].gpu, pair.gpu, gpu), (pair.rows[0].cpu, pair.cpu, cpu)):
+    for side, target, job in ((row.gpu, pair.gpu, gpu), (row.cpu, pair.cpu, cpu)):
         (source,) = side.provenance
         for name in ("job_id", "job_attempt", "log_group", "log_stream", "log_url", "document_uri"):
             assert getattr(source, name) == getattr(job, name)

@@ -180,16 +180,13 @@ def test_images_have_a_crossover_for_each_batch_and_each_dtype_its_own():
     assert (found.axis, found.sizes) == ("batch", (1, 8))
 
 
-def test_calls_until_the_gpu_pays_are_told_only_where_it_is_surely_faster():
+def test_calls_until_the_gpu_pays_are_told_with_two_digits_only_where_it_is_surely_faster():
     """Medians that differ by chance would give a number too."""
     same = rows_of({1000: 0.1, 2000: 0.8})
     faster = rows_of({1000: 0.0999, 2000: 0.08})
     close, clear = pair_report(faster, same, jobs=6).rows
     assert (close.verdict, close.calls_until_gpu_pays) == ("undecided", None)
     assert (clear.verdict, clear.calls_until_gpu_pays) == ("gpu_target_faster", 1)
-
-
-def test_a_number_of_calls_has_two_digits():
     words = report_words.calls_until_gpu_pays
     assert words(17_075, "g5").endswith(
         "g5 takes less time from about 17000 calls onward in a single job."

@@ -96,14 +96,20 @@ def test_rows_whose_interval_leaves_out_1_without_a_verdict_are_explained_once()
     assert undecided_intervals(pair.rows[2:], dollars=True) is None
 
 
-def test_a_rate_above_its_ceiling_says_what_to_do():
-    row = build_row((1e-4,) * 8, flops=10**10, bytes_moved=1000)
-    ceilings = (
-        Ceiling(kind="compute", dtype="float32", rate_per_second=1e12, description="torch.mm"),
-        Ceiling(kind="copy", dtype=None, rate_per_second=1e11, description="copy of 1 GiB"),
-    )
-    notes = pair_of(*two_jobs([row], [row], ceilings=ceilings)).notes
-    (note,) = [note for note in notes if "exceeds the ceiling" in note]
+def test_a_rate_well_above_its_ceiling_is_warned_of_and_says_what_to_do():
+    def with_ceiling(rate):
+        row = build_row((1e-4,) * 8, flops=10**10, bytes_moved=1000)
+        ceilings = (
+            Ceiling(kind="compute", dtype="float32", rate_per_second=rate, description="torch.mm"),
+            Ceiling(kind="copy", dtype=None, rate_per_second=1e11, description="copy of 1 GiB"),
+        )
+        return pair_of(*two_jobs([row], [row], ceilings=ceilings))
+
+    (row,) = with_ceiling(1e14 / 1.2).rows
+    told = "its rate is 120 % of the ceiling measured in the same jobs, so one of the two is wrong"
+    assert row.warnings == (f"g5.xlarge: {told}", f"c5.2xlarge: {told}")
+    assert with_ceiling(1e14 / 1.02).rows[0].warnings == ()
+    (note,) = [note for note in with_ceiling(1e12).notes if "exceeds the ceiling" in note]
     assert note.startswith("In 1 of 1 row ")
     assert "run again with nothing else on the machine" in note
 

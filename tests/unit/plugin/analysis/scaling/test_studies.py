@@ -81,10 +81,7 @@ def test_weak_scaling_keeps_the_batch_of_a_device_and_strong_scaling_that_of_all
         assert point.efficiency.value == pytest.approx(speedup / point.nodes)
     assert weak.points[0].efficiency.value == strong.points[0].efficiency.value == 1
     assert weak.points[0].efficiency.interval is None
-
-
-def test_without_one_node_the_fewest_are_what_others_are_held_against():
-    cluster = Cluster()
+    # Without one node, the fewest are what others are held against.
     (curve,) = training_of(*sweep(cluster, (2, 4, 8))).weak
     assert curve.base_nodes == 2
     assert curve.point(8).efficiency.value == pytest.approx(cluster.efficiency(8, of=2))

@@ -57,9 +57,7 @@ def test_one_that_starves_in_one_group_is_named_with_its_share():
     assert starved(shared(replica((4,)), replica((1,))), "job-1") == []
     (one,) = starved(shared(replica((8,)), replica((1,))), "job-1")
     assert one.share == pytest.approx(2 / 9)
-
-
-def test_one_that_waits_too_long_for_a_step_is_named():
+    # So does one that waits too long for a step.
     patient = replica(p50=0.01, longest_gap_seconds=0.01 * STARVED_GAP)
     starving = replica(p50=0.01, longest_gap_seconds=0.25)
     (one,) = starved(shared(patient, starving), "job-1")

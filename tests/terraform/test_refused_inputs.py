@@ -1,16 +1,17 @@
-"""A misspelt field of an input is refused with what was meant, by `make try-job` as in a plan."""
+"""What Terraform refuses by name: misspelt fields of inputs, and GPU families without use."""
 
+import json
 import re
 import shutil
 
 import pytest
 
+from batchmark.aws.instance_families import FILE, instance_families
 from laptop.errors import TerraformError
 from laptop.own_jobs.jobs_file import OWN_JOBS
 from laptop.terraform import Terraform
 from tests.terraform.conftest import SOURCE
-
-pytestmark = pytest.mark.skipif(not shutil.which("terraform"), reason="no terraform here")
+from tests.terraform.runs import terraform
 
 
 @pytest.fixture
@@ -88,3 +89,41 @@ def test_what_is_left_out_has_its_default(evaluate):
     assert [job["timeout_seconds"] for job in jobs.values()] == [3600, 3600]
     assert (jobs["a"]["check"], jobs["b"]["check"], jobs["a"]["targets"]) == ("true", None, [])
     assert jobs["b"]["mounts"][0]["read_only"] is True
+
+
+RUN = """
+run "all_families" {
+  command = plan
+  variables {
+    %s
+  }
+}
+"""
+
+
+def test_each_refused_family_is_named_with_its_reason(stack_dir, attached, tmp_path):
+    for path in ("variables.tf", FILE.name):
+        shutil.copy(stack_dir / "modules/batch" / path, tmp_path)
+    (tmp_path / "tests").mkdir()
+    shutil.copy(stack_dir / "modules/batch/tests/terraform.tfvars", tmp_path / "tests")
+    table = instance_families()
+    types = {name: f"{name}.xlarge" for name in table.gpu_families}
+    shared = ", ".join(
+        f'"of-{name}" = {{ instance_type = "{each}", mode = "mps", max_replicas = 2 }}'
+        for name, each in types.items()
+    )
+    given = {
+        "list": f"gpu_instance_types = {json.dumps(list(types.values()))}",
+        "map": f"shared_targets = {{ {shared} }}",
+    }
+    for name, variable in given.items():
+        (tmp_path / f"tests/{name}.tftest.hcl").write_text(RUN % variable)
+
+    result = terraform(tmp_path, attached, "test", "-no-color")
+
+    said = " ".join(re.sub("[│╷╵]", "", result.stdout + result.stderr).split())
+    assert result.returncode == 1
+    for name, family in table.gpu_families.items():
+        why = family.refused and table.refusals[family.refused]
+        for named in (f"{types[name]}", f"{types[name]} for of-{name}"):
+            assert (f" {named}, but {why}" in said) == (why is not None), named
