@@ -83,7 +83,7 @@ class _Layout(NamedTuple):
         return self.separator.join(filter(None, (value, speedup.interval)))
 
 
-LONGEST_WORKLOAD = len("attention_backward")  # the longest of ours; a narrower column would cut it
+LONGEST_WORKLOAD = len("attention_backward")  # of ours
 SHORT_NAMES = ("new", "baseline")  # of two sides whose own names don't fit
 # Names stand over three columns. The row's name, a ratio and the gaps take the rest.
 BESIDE_NAMES = LONGEST_WORKLOAD + len("[0.964, 1.112]") + 10
@@ -147,7 +147,10 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
             print_text(console, f"{one.suite} is not compared: {one.refused}")
             continue
         table = bare_table()
-        table.add_column(plain(f"suite {one.suite}"), min_width=LONGEST_WORKLOAD)
+        words_of_names = (word for view in rows for word in view.name.split())
+        table.add_column(
+            plain(f"suite {one.suite}"), min_width=max(map(len, words_of_names), default=0)
+        )
         interval = [f"[{CONFIDENCE_TEXT}]"] if comparison.has_intervals else []
         speedup, verdict = plain(comparison.ratio, *interval), plain(f"{names[0]} is")
         for heading in (*map(plain, names), speedup, verdict):
@@ -157,7 +160,7 @@ def render_comparison(comparison: Comparison, console: Console) -> None:
             table.add_row(
                 plain(view.name),
                 *(plain(*filter(None, figure)) for figure in figures),
-                view.word.replace("known ", "known\n"),
+                view.word.replace("known ", "known\n").replace("no d", "no\nd"),
             )
         console.print(table)
         for uncompared in one.uncompared:

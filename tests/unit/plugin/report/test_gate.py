@@ -249,3 +249,18 @@ def test_a_version_with_another_output_passes_only_if_its_owner_wants_that_outpu
     differ = "thumbnails size 64: the sides' outputs differ; by SHA-256, c5.2xlarge in new/"
     assert (f"Missing: {differ}" in lines[0]) == (f"Not compared: {differ}" in lines[0])
     assert (differ in lines[0]) == (not is_wanted)
+
+
+def test_beside_a_metric_of_a_long_unit_no_verdict_is_cut_at_80_columns(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    told = {("throughput", "products/s", "higher"): (13.3,)}
+    sides = [
+        left_by_try_job(tmp_path / name, JobOn("c5.2xlarge"), run_id=name, repeats=15, told=told)
+        for name in ("old", "new")
+    ]
+    assert main(["compare", *(f"{one}/{one.parent.name}/c5.2xlarge" for one in sides)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.endswith("new is")]
+    assert len([line for line in lines if line.endswith(" difference")]) == 4
