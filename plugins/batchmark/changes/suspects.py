@@ -74,7 +74,8 @@ def too_early(runs: int) -> str | None:
     """Explain why no change can be found in a series of only `runs` runs; None if one can."""
     if (missing := runs_missing(runs)) is None:
         return None
-    return f"Not known yet: the longest history has {formatting.count(runs, 'run')}. {missing}"
+    known = f"the longest history has {formatting.count(runs, 'run')}"
+    return f"Not known yet against earlier runs: {known}. {missing}"
 
 
 def runs_missing(runs: int) -> str | None:

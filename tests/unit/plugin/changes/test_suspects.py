@@ -282,8 +282,9 @@ def test_an_alert_of_a_series_that_is_gone_or_moved_with_others_is_not_back_by_t
 )
 def test_a_history_too_short_for_any_change_says_how_many_runs_it_needs(runs, needed, days, weeks):
     assert too_early(runs) == (
-        f"Not known yet: the longest history has {formatting.count(runs, 'run')}. An "
-        f"alert needs {needed} a slow run is measured again and stays slow. That takes {days} "
+        "Not known yet against earlier runs: the longest history has "
+        f"{formatting.count(runs, 'run')}. An alert "
+        f"needs {needed} a slow run is measured again and stays slow. That takes {days} "
         f"with daily runs or {weeks} with weekly runs. More repeats reveal smaller changes."
     )
     assert too_early(LEAST_HISTORY) is None

@@ -170,7 +170,7 @@ def test_no_change_is_one_line_that_says_what_was_looked_at(compared):
 def test_before_a_change_could_show_that_is_said_once_and_nothing_is_claimed(compared, alerts):
     first = ChangesSection.of((), [build_history(build_key(), [0.1])])
     for text in shown(compared, changes=first, alerts=alerts):
-        assert text.count("Not known yet: the longest history has 1 run.") == 1
+        assert text.count("Not known yet against earlier runs: the longest history has 1 run.") == 1
         assert "Nothing changed" not in text
     assert 'id="changes"' not in render_html(report_of(compared, changes=first, alerts=alerts))
 
