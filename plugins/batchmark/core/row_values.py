@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 from batchmark.core import formatting
 from batchmark.core.formatting import Figure, Others
 from batchmark.core.intervals import Estimate
-from batchmark_job.result.own_job import BETTER, HIGHER, LOWER, METRIC, UNIT
+from batchmark_job.result.own_job import BETTER, COLD, HIGHER, LOWER, METRIC, START, UNIT
 from batchmark_job.result.values import Parameter
 
 WORSE_OR_BETTER = {"slower": "worse", "faster": "better"}
@@ -43,6 +43,11 @@ class ToldMetric(NamedTuple):
     def estimate(self, sample: Estimate) -> Estimate:
         """Like `value`, but for an estimate with its interval."""
         return sample.inverse() if self.higher_is_better else sample
+
+
+def is_cold(parameters: Mapping[str, Parameter]) -> bool:
+    """Return whether a row of a user's own job has its jobs on instances started for them."""
+    return parameters.get(START) == COLD
 
 
 def value(parameters: Mapping[str, Parameter], sample: float) -> float:

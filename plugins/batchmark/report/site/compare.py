@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -24,7 +24,6 @@ from batchmark.core.version import since
 from batchmark.report.machines import environment
 from batchmark.report.words import outside_ec2, row_label
 from batchmark_job.result.confidence import CONFIDENCE_TEXT
-from batchmark_job.result.own_job import COLD, START
 
 TENFOLD = 9.0  # a relative change; the exact size of a larger one is of no use
 UNDECIDED: tuple[Verdict, ...] = ("no difference", "not known yet", "not comparable")
@@ -184,7 +183,7 @@ class Comparison:
         """The next step towards a verdict on rows without one."""
         if not self.not_known_yet:
             return "compare one target with itself, or with figures from another machine"
-        if all(map(_is_cold, self.not_known_yet)) and not all(map(_is_cold, self.rows)):
+        if _all_cold(self.not_known_yet) and not _all_cold(self.rows):
             return (
                 "check the trend of cold starts over several runs, as more repeats would run warm"
             )
@@ -355,8 +354,8 @@ def _is_metric(row: Row) -> bool:
     return ToldMetric.of(row.parameters) is not None
 
 
-def _is_cold(row: Row) -> bool:
-    return row.parameters.get(START) == COLD
+def _all_cold(rows: Iterable[Row]) -> bool:
+    return all(row_values.is_cold(row.parameters) for row in rows)
 
 
 def _repeats(rows: list[Row]) -> int:

@@ -20,13 +20,13 @@ from batchmark.changes.standing import LEAST_ON_LEVEL, Standing
 from batchmark.changes.suspects import runs_missing
 from batchmark.core import formatting
 from batchmark.core.names import row_order, run_name, target_order
-from batchmark.core.row_values import ToldMetric
+from batchmark.core.row_values import ToldMetric, is_cold
 from batchmark.core.suites import SCALING, is_own_job
 from batchmark.core.version import since
 from batchmark.report.blocks import grouped
 from batchmark.report.changes import words as change_words
 from batchmark.report.words import NOT_KNOWN, extent
-from batchmark_job.result.own_job import COLD, START
+from batchmark_job.result.own_job import START
 
 METRICS: dict[Metric, str] = {
     Metric.TIME: "time of a call or a job",
@@ -282,7 +282,7 @@ def trends(
         found.append(trend)
     return sorted(
         found,
-        key=lambda one: (_is_cold(one.key), row_order(one.name), target_order(one.target)),
+        key=lambda one: (is_cold(one.key.values), row_order(one.name), target_order(one.target)),
     )
 
 
@@ -301,18 +301,13 @@ def _releases(
     return marks
 
 
-def _is_cold(series: SeriesKey) -> bool:
-    """Return whether a series is of cold starts, which show changes of the job itself less."""
-    return series.values.get(START) == COLD
-
-
 def median_speedups(found: Iterable[Series]) -> list[Series]:
     """Compute the median speedup across rows, as one series per pair of targets.
 
     Of each row's newest runs, only those that measured the most rows count. Cold starts of
     users' own jobs are left out, because they occur at different sizes from run to run.
     """
-    warm = (one for one in found if not _is_cold(one.key))
+    warm = (one for one in found if not is_cold(one.key.values))
     pairs = grouped((one.key.machine, one) for one in warm if one.usable().size)
     return [_median_speedup(pair, rows) for pair, rows in pairs.items()]
 
