@@ -18,7 +18,6 @@ from tests.paths import ROOT
 from tests.workflow import Workflow
 
 PLUGINS, JOB = ROOT / "plugins", ROOT / "job_container"
-# On a busy machine, naps in a shorter time would leave fewer samples than a comparison takes.
 TINY = "--suite own --device cpu --threads 1 --max-seconds 1 --no-ceilings"
 
 
