@@ -5,7 +5,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batchmark.core.names import row_order, run_name, slug, target_order, told_apart, url_safe
+from batchmark.core.names import (
+    cut_to_length,
+    row_order,
+    run_name,
+    slug,
+    target_order,
+    told_apart,
+    url_safe,
+)
 from batchmark.core.own_jobs import scheduled_run_id
 from batchmark.core.version import Version, shortened, since
 from batchmark_job.result.options import schemas
@@ -34,6 +42,12 @@ def test_different_run_ids_have_different_slugs_that_begin_with_what_people_read
 @pytest.mark.parametrize("run_id", ["run-014", "manual_1.2", "", "a" * 250])
 def test_a_run_id_that_needs_no_escaping_is_its_own_slug(run_id):
     assert slug(run_id) == url_safe(run_id) == run_id
+
+
+def test_only_a_text_that_is_too_long_is_cut_and_stays_distinct():
+    assert cut_to_length(20 * "a", 20) == 20 * "a"
+    cut = {cut_to_length(20 * "a" + end, 20) for end in "xy"}
+    assert [len(text) for text in cut] == [20, 20]
 
 
 def test_targets_and_rows_have_one_order_in_which_what_is_larger_comes_later():
