@@ -200,16 +200,16 @@ def test_cold_call_is_apart_and_inputs_are_not_timed():
     assert min(measurement.samples_seconds) < 0.3
 
 
-@pytest.mark.parametrize("needed", [False, True])
-def test_gradients_are_there_for_who_needs_them(needed):
+@pytest.mark.parametrize("asked", [{}, {"needs_gradients": True}])
+def test_gradients_are_there_for_who_asks_for_them(asked):
     modes = set()
 
     def note(product):
         modes.add(torch.is_inference_mode_enabled())
         return product
 
-    measured(matmul_by(product_by("step", note), needs_gradients=needed))
-    assert modes == {not needed}
+    measured(matmul_by(product_by("step", note), **asked))
+    assert modes == {not asked}
 
 
 def test_conditions_and_throttled_samples_are_recorded():
