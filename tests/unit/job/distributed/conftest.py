@@ -43,7 +43,7 @@ def main(port, followers):
     """A main node of so many; it lets the others go at the end."""
     made = []
 
-    def start(count, seconds=20.0):
+    def start(count, seconds=120.0):
         made.append(Nodes(Node(0, count, None, seconds, PROOF), address=MAIN, port=port))
         return made[-1]
 

