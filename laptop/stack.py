@@ -36,7 +36,7 @@ MULTI_NODE = "multi_node"
 STACKS = ROOT / "terraform" / "stacks"
 # Requested by a job of PROFILE: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
-CLOUD_SECONDS = 60
+CLOUD_SECONDS = 180  # as for Airflow: a busy machine takes long, a program that ended is noticed
 TRENDS_HTML = "trends.html"  # folder beside the report of the last of several runs
 
 Say = Callable[[str], None]

@@ -20,10 +20,9 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from tests.paths import ROOT
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 from tests.warm import Fork
 
-DEADLINE_SECONDS = 300.0
 FINISHED = {"SUCCEEDED", "FAILED"}
 
 
@@ -45,7 +44,7 @@ class SignedCalls(httpx.Auth):
 def control_of(url: str, secret: str) -> httpx.Client:
     """Controls a local cloud's faults, and moto's reset."""
     auth = SignedCalls(secret)
-    return httpx.Client(base_url=url, auth=auth, trust_env=False, timeout=DEADLINE_SECONDS)
+    return httpx.Client(base_url=url, auth=auth, trust_env=False, timeout=PATIENCE_SECONDS)
 
 
 class Cloud:
@@ -228,7 +227,7 @@ def command_line(*options: str, module: str = "local_cloud") -> list[str]:
 def ready(process: subprocess.Popen[str] | Fork) -> tuple[str, Path]:
     """Wait for the lines that say where the local cloud listens, and where its credentials are."""
     assert process.stdout is not None
-    readable, _, _ = select.select([process.stdout], [], [], DEADLINE_SECONDS)
+    readable, _, _ = select.select([process.stdout], [], [], PATIENCE_SECONDS)
     assert readable, "the local cloud did not get ready"
     line = process.stdout.readline()
     assert line.startswith("local cloud ready on http://"), line
@@ -259,5 +258,5 @@ def running(
         if cloud is not None:
             cloud.close()
         process.send_signal(signal.SIGTERM)
-        process.wait(DEADLINE_SECONDS)
+        process.wait(PATIENCE_SECONDS)
         process.stdout.close()

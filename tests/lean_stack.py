@@ -16,11 +16,10 @@ from laptop.airflow import COMPONENTS
 from laptop.processes import Processes
 from laptop.stack import ROOT, TERRAFORM_DATA, Stack, init_one_at_a_time
 from laptop.terraform import LOCKED_PROVIDER, REATTACHED, Terraform
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 from tests.warm import Fork
 
 CLOUD, PROVIDER = "local-cloud", "provider"
-STOP_SECONDS = 60
 ADDRESS = re.compile(f"{REATTACHED}='(.+)'")
 
 
@@ -74,7 +73,7 @@ class ForkedCloud(Processes):
             cloud.send_signal(signal.SIGTERM)
         super().stop()
         if cloud:
-            cloud.wait(STOP_SECONDS)
+            cloud.wait(PATIENCE_SECONDS)
             cloud.stdout.close()
 
 

@@ -6,11 +6,15 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# For what comes at once on an idle machine: on a busy one, a process may take a minute to start.
+# Below pytest's own limit of a test, which would not say what was missing.
+PATIENCE_SECONDS = 600.0
+
 
 def wait_for(
     condition: Callable[[], T | None],
     what: str,
-    seconds: float = 60,
+    seconds: float = PATIENCE_SECONDS,
     *,
     every: float = 0.05,
     asked_again: tuple[type[Exception], ...] = (),

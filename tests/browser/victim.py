@@ -94,7 +94,7 @@ class Victim:
             found = ANSWER.finditer(self._log()[self._read_until :])
             return [int(one["status"]) for one in found if one["path"].startswith(path)]
 
-        return wait_for(logged, f"answer to {path}", 30, every=0.01)
+        return wait_for(logged, f"answer to {path}", every=0.01)
 
     def _log(self) -> str:
         return log_of(self._folder).read_text()

@@ -14,6 +14,7 @@ import docker
 
 from tests.containers.debian import Packages, Unavailable, run
 from tests.containers.own_engine import OwnEngine
+from tests.waiting import PATIENCE_SECONDS
 
 NEEDED_GB = 12
 
@@ -33,7 +34,7 @@ class Engine:
     packages: Packages | None = None
 
     def client(self) -> docker.DockerClient:
-        return docker.DockerClient(base_url=self.host, timeout=120)
+        return docker.DockerClient(base_url=self.host, timeout=PATIENCE_SECONDS)
 
 
 @contextmanager

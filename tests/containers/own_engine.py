@@ -19,9 +19,8 @@ from pathlib import Path
 
 from tests.containers import host_network
 from tests.containers.debian import Packages, Unavailable, run
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
-START_SECONDS, STOP_SECONDS = 90, 60
 MIB = 2**20
 CGROUPS = Path("/sys/fs/cgroup")
 SESSIONS = 2  # whose time all containers get; with 8, the tests beside them hardly move
@@ -106,7 +105,7 @@ class OwnEngine:
             )
         place = Path(runtime) / "docker.sock"
         with suppress(TimeoutError):
-            wait_for(lambda: answers(place) or self.process.poll() is not None, "it", START_SECONDS)
+            wait_for(lambda: answers(place) or self.process.poll() is not None, "it")
         if not answers(place):
             end = (self._log.read_text(errors="replace").strip() or "it said nothing").splitlines()
             raise Unavailable(f"Docker's engine does not start here: {end[-1]}")
@@ -158,7 +157,7 @@ class OwnEngine:
 def answers(place: Path) -> bool:
     """Whether an engine answers at this socket; docker-py leaves one open where none does."""
     with socket.socket(socket.AF_UNIX) as asking, suppress(OSError):
-        asking.settimeout(STOP_SECONDS)
+        asking.settimeout(PATIENCE_SECONDS)
         asking.connect(str(place))
         asking.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
         return b" 200 " in asking.recv(64)
@@ -199,7 +198,7 @@ def end_cgroup(name: str) -> None:
                     group.rmdir()
         return not groups(name)
 
-    wait_for(is_gone, f"end of {name}", STOP_SECONDS)
+    wait_for(is_gone, f"end of {name}")
 
 
 def groups(name: str) -> list[Path]:

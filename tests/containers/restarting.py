@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from tests.clouds import ROOT, Cloud, ready, running
+from tests.waiting import PATIENCE_SECONDS
 from tests.warm import Fork
-
-SECONDS = 30
 
 
 class RestartingCloud:
@@ -27,7 +26,7 @@ class RestartingCloud:
 
     def _signal(self, number: int) -> int:
         self.cloud.process.send_signal(number)
-        return self.cloud.process.wait(SECONDS)
+        return self.cloud.process.wait(PATIENCE_SECONDS)
 
     def start(self) -> None:
         self.close()

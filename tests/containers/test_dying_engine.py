@@ -4,9 +4,9 @@ import signal
 
 import pytest
 
-from tests.clouds import DEADLINE_SECONDS
 from tests.containers.engine_proxy import EngineProxy
 from tests.containers.jobs import FOR_EVER, containers_of, define, start
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -48,4 +48,4 @@ def test_it_costs_the_jobs_of_that_time_alone_and_the_server_ends_without_it(clo
     cloud.wait_for(cloud.submit(for_ever), "RUNNING")
     proxy.die()
     cloud.process.send_signal(signal.SIGTERM)
-    assert cloud.process.wait(DEADLINE_SECONDS) == 2  # containers may be left, it says so
+    assert cloud.process.wait(PATIENCE_SECONDS) == 2  # containers may be left, it says so

@@ -13,11 +13,10 @@ import pytest
 from batchmark_job.result.document import parse_document
 from tests.containers import image_layers
 from tests.paths import ROOT
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 USER = 10001
 LARGEST_BYTES = 1_400_000_000
-PATIENCE_SECONDS = 240
 
 # As Terraform's job definition starts it, and with less: Batch can't drop capabilities.
 HARDENED = {
@@ -158,7 +157,7 @@ def wait_for_log(container, text):
         assert text in log or container.status == "running", log
         return text in log
 
-    wait_for(told, f"{text!r} in the log", PATIENCE_SECONDS)
+    wait_for(told, f"{text!r} in the log")
 
 
 def test_labels_say_what_it_is_and_its_size_is_watched(configuration):

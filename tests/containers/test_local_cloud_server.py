@@ -10,6 +10,7 @@ import pytest
 from laptop.processes import free_port
 from tests.clouds import command_line
 from tests.containers.jobs import DEAF, addresses, containers_of, define, run_nodes, start
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_after_ctrl_c_no_container_is_left(client):
     """Nor after SIGTERM: test_local_cloud_state sees to that."""
     with one_long_job(client, free_port()) as (cloud, _):
         cloud.process.send_signal(signal.SIGINT)
-        assert cloud.process.wait(30) == 0
+        assert cloud.process.wait(PATIENCE_SECONDS) == 0
         assert containers_of(client, cloud) == []
 
 
@@ -77,7 +78,7 @@ def test_what_a_killed_server_left_is_removed_by_the_next_at_its_address(client)
     port = free_port()
     with one_long_job(client, port) as (killed, container):
         killed.process.send_signal(signal.SIGKILL)
-        killed.process.wait(30)
+        killed.process.wait(PATIENCE_SECONDS)
         container.reload()
         assert container.status == "running"
         with start():  # at another address: none of its business
@@ -92,7 +93,7 @@ def test_a_network_that_is_not_there_is_one_clear_line(client):
         command_line("--port", "0", "--jobs", "containers", *options),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -8,7 +8,7 @@ from batchmark.runs.own_jobs.wrapper import CHECK, command
 from tests.containers.conftest import ROOT, remove_images
 from tests.containers.images import build
 from tests.containers.test_job_image import started
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 FOLDER = ROOT / "job_container" / "own_jobs" / "thumbnails"
 CONVERT = ("python3", "convert.py", "--size", "256", "--pictures", "16")
@@ -27,7 +27,8 @@ def image(running_engine, base_images, say):
 
 
 def ended(container):
-    return container.wait(timeout=60)["StatusCode"], container.logs().decode().splitlines()
+    code = container.wait(timeout=PATIENCE_SECONDS)["StatusCode"]
+    return code, container.logs().decode().splitlines()
 
 
 def test_it_converts_tells_and_is_checked_without_any_right(engine, image):
@@ -55,7 +56,7 @@ def test_where_nothing_can_be_written_metrics_go_through_shared_memory(engine, i
 def test_batchs_sigterm_reaches_the_command_and_its_code_counts(engine, image):
     waits = ("sh", "-c", "trap 'exit 9' TERM; echo ready; while :; do sleep 0.1; done")
     with started(engine, image, *command(waits)) as container:
-        wait_for(lambda: b"ready" in container.logs(), "the command began", 30)
+        wait_for(lambda: b"ready" in container.logs(), "the command began")
         container.stop(timeout=30)
         code, lines = ended(container)
     assert code == 9

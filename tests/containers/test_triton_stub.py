@@ -9,6 +9,7 @@ import pytest
 
 from tests.containers.images import build
 from tests.paths import ROOT
+from tests.waiting import PATIENCE_SECONDS
 
 JOB = ROOT / "job_container"
 # The job's own copying, then Triton's own look-up and load, with no compiler to be had.
@@ -54,7 +55,7 @@ def test_triton_loads_it_where_there_is_no_compiler(shipped, loads, engine, stub
         environment={"BATCHMARK_TRITON_STUB": shipped, "TRITON_CACHE_DIR": "/tmp/triton"},
     )
     try:
-        code = container.wait(timeout=120)["StatusCode"]
+        code = container.wait(timeout=PATIENCE_SECONDS)["StatusCode"]
         log = container.logs().decode()
     finally:
         container.remove(force=True, v=True)

@@ -14,7 +14,7 @@ from laptop.terraform import find_provider_mirror
 from tests.clouds import control_of
 from tests.documented import typed
 from tests.lean_stack import LeanStack
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 HERE = Path(__file__).parent
 # What the jobs' images hold: the real job, which measures for a moment only, and one of somebody.
@@ -38,7 +38,7 @@ def fault(stack, **asked):
         control.delete(f"/_faults/{begun['id']}").raise_for_status()
 
 
-def wait_for_end(airflow, dag_id, run_id, seconds=540):
+def wait_for_end(airflow, dag_id, run_id, seconds=PATIENCE_SECONDS):
     def state():
         state = airflow.state(dag_id, run_id)
         return state if state in ("success", "failed") else None
@@ -135,7 +135,7 @@ def failed_log(airflow, dag_id, run_id, task_id, says):
         said = airflow.task_log(task)
         return said if says in said else None
 
-    return wait_for(log, f"{says!r} in the log of {task_id}", 20)
+    return wait_for(log, f"{says!r} in the log of {task_id}")
 
 
 def type_beside(stack, command, folder, **placeholders):
@@ -184,7 +184,7 @@ def told_by(module, *arguments, **env):
         env=os.environ | env,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]

@@ -149,7 +149,7 @@ def test_stuck_jobs_are_found_and_ended_by_hand(stack, aws, tmp_path):
     try:
         ends = {submit(): command for command in documented("aws batch terminate-job ")}
         for job_id in ends:
-            wait_for(lambda id_=job_id: described(id_)["status"] == "RUNNABLE", "waiting job", 60)
+            wait_for(lambda id_=job_id: described(id_)["status"] == "RUNNABLE", "waiting job")
         assert f"job-queue/{queue}" in type_beside(stack, outputs, tmp_path)
         listed = asked("aws batch list-jobs", QUEUE=queue)["jobSummaryList"]
         assert {job["jobId"] for job in listed} == ends.keys()
@@ -192,7 +192,7 @@ def test_a_printed_submit_command_runs_a_job(stack, aws, output, target):
         assert job["status"] != "FAILED", job["statusReason"]
         return job["status"] == "SUCCEEDED"
 
-    wait_for(succeeded, f"end of job {job_id}", 240, every=0.5)
+    wait_for(succeeded, f"end of job {job_id}", every=0.5)
     store = store_of(aws, "manual")
     documents = map(parse_document, map(store.read, store.keys(f"raw/manual/{target}/")))
     (document,) = [document for document in documents if document.job_id == job_id]

@@ -133,7 +133,7 @@ def test_leaks_are_found_ended_where_allowed_and_told(stack, airflow, aws, batch
     assert f"job {leaks['leaked']} (leaked, " in log
     assert alerts(stack)[told_before:] == [200]
 
-    wait_for(lambda: status(batch, leaks["leaked"]) == "FAILED", "end of the leaked job", 60)
+    wait_for(lambda: status(batch, leaks["leaked"]) == "FAILED", "end of the leaked job")
     assert status(batch, leaks["by hand"]) not in ("FAILED", "SUCCEEDED")
     (job,) = batch.describe_jobs(jobs=[leaks["leaked"]])["jobs"]
     assert "leak guard: its Airflow run is over" in job["statusReason"]

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from laptop.processes import processes_of, stop_all
-from tests.clouds import DEADLINE_SECONDS
 from tests.paths import ROOT
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_an_interrupt_ends_everything(tmp_path, command, moment, number):
         try:
             assert any(moment in line for line in demo.stdout), demo.stderr.read()
             demo.send_signal(number)
-            _, errors = demo.communicate(timeout=DEADLINE_SECONDS)
+            _, errors = demo.communicate(timeout=PATIENCE_SECONDS)
             assert demo.returncode == 130
             assert errors == f"{command}: interrupted\n"
             assert processes_of(folder) == []

@@ -162,7 +162,7 @@ def guarded(stack, aws, theirs, compared):
     }
     leaked = theirs.submit(ours, tags=tags)
     for job_id in (theirs.own[-1], leaked):
-        wait_for(lambda job_id=job_id: theirs.status(job_id) == "RUNNING", "start of a job", 60)
+        wait_for(lambda job_id=job_id: theirs.status(job_id) == "RUNNING", "start of a job")
     conf = {"grace_minutes": 0, "idle_minutes": 0, "end_leaks": ["jobs", "instances"]}
     return {"state": stack.run(GUARD, conf)[1], "leaked": leaked}
 
@@ -195,7 +195,7 @@ def test_it_leaves_nothing_and_touches_nothing_of_others(aws, compared, theirs):
 
 def test_the_guard_ends_our_leak_in_their_queue_and_no_job_of_theirs(guarded, theirs):
     assert guarded["state"] == "failed"  # so that somebody sees it
-    wait_for(lambda: theirs.status(guarded["leaked"]) == "FAILED", "end of the leak", 60)
+    wait_for(lambda: theirs.status(guarded["leaked"]) == "FAILED", "end of the leak")
     assert {theirs.status(job_id) for job_id in theirs.own} == {"RUNNING"}
 
 

@@ -29,7 +29,7 @@ ID_PARAMETER = f"{PARAMETERS}/{VARIABLE}_file_system"
 MOUNT_POINT, IMAGES = "/fsx", "/images"
 LUSTRE = {"IpProtocol": "tcp", "FromPort": 988, "ToPort": 1023}
 # The job's own is meant for hosts that boot; here nodes start at once.
-JOINING_SECONDS = 20
+JOINING_SECONDS = 40
 MOST_NODES = 2
 
 

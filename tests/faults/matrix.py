@@ -92,9 +92,9 @@ def inflict(bench: Bench, fault: Fault) -> Results:
 
 
 # The job's own grace after SIGTERM, and the collecting task's way to it.
-LEAK_GRACE_SECONDS = 15
+LEAK_GRACE_SECONDS = 60
 # For what the triggerer or a worker logs after its task's state is known.
-LOG_SECONDS = 20
+LOG_SECONDS = 60
 
 
 def outcome(bench: Bench, run: Run, expected: Outcome) -> Outcome:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 
 def kill_during(trigger, owner, operation, until):
@@ -13,14 +13,14 @@ def kill_during(trigger, owner, operation, until):
 
     def slowly(**request):
         begun.set()
-        assert may_go_on.wait(30)
+        assert may_go_on.wait(PATIENCE_SECONDS)
         return call(**request)
 
     setattr(owner, operation, slowly)
 
     async def kill():
         run = asyncio.create_task(anext(trigger.run()))
-        assert await asyncio.to_thread(begun.wait, 30)
+        assert await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
         run.cancel()
         await asyncio.wait([run])
         ending = asyncio.create_task(trigger.on_kill())
@@ -28,6 +28,6 @@ def kill_during(trigger, owner, operation, until):
         ending.cancel()  # as Airflow does a second later
         await asyncio.wait([ending])
         may_go_on.set()
-        await asyncio.to_thread(wait_for, until, "end of what was made", 5)
+        await asyncio.to_thread(wait_for, until, "end of what was made")
 
     asyncio.run(kill())

@@ -26,7 +26,6 @@ from local_cloud.settings import Settings
 from tests.waiting import wait_for
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
-SOON_SECONDS = 10
 URL = "http://127.0.0.1:5000"
 SUBNET, SECURITY_GROUP = "subnet-1", "sg-1"
 

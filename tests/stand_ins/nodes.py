@@ -10,6 +10,7 @@ from batchmark_job.distributed.lines import connect
 from batchmark_job.distributed.node import Greeting, Node
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.result.document import Device
+from tests.waiting import PATIENCE_SECONDS
 
 MAIN = "127.77.0.1"
 PROOF = b"thirty-two bytes of this job 01."
@@ -44,7 +45,7 @@ class Followers:
         self.made, self.errors = {}, {}
 
     def start(self, index, count, proof=PROOF, **changed):
-        node = Node(index, count, MAIN, 20.0, proof)
+        node = Node(index, count, MAIN, PATIENCE_SECONDS, proof)
         address = f"127.77.0.{index + 1}"
         greeting = Greeting.of(index, address, CPU).model_copy(update=changed)
 
@@ -61,12 +62,12 @@ class Followers:
 
     def join(self):
         for thread in self._threads:
-            thread.join(20)
+            thread.join(PATIENCE_SECONDS)
             assert not thread.is_alive()
 
 
 def one_that_came(port):
     """Another node's connection, by which it has greeted the main one."""
-    other = connect(MAIN, port, 5.0, PROOF)
+    other = connect(MAIN, port, PATIENCE_SECONDS, PROOF)
     other.send({"kind": "greeting", **GREETING.model_dump()})
     return other

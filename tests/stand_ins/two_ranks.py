@@ -29,8 +29,7 @@ from batchmark_job.distributed.ranks.world import World
 from batchmark_job.distributed.task import AllReduce, Read
 from tests.builders.shards import a_task
 from tests.stand_ins.thin_network import become_thin
-
-WAIT_SECONDS = 60.0
+from tests.waiting import PATIENCE_SECONDS
 
 
 def partly_averaged(trainer):
@@ -68,7 +67,7 @@ def main(folder: Path) -> None:
     torch.set_num_threads(1)
     become_thin()
     world = World.from_environment("cpu")
-    with world.joined(WAIT_SECONDS):
+    with world.joined(PATIENCE_SECONDS):
         task = a_task()
         batches = synthetic(task, world)
         trainer = training.Trainer(task, world, Source(cycle(batches)))

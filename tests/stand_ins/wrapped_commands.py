@@ -7,7 +7,7 @@ import subprocess
 
 from batchmark.aws.job_log import FACT_MARK, FILE_MARK
 from batchmark.runs.own_jobs.wrapper import command, script
-from tests.clouds import DEADLINE_SECONDS
+from tests.waiting import PATIENCE_SECONDS
 
 SHELLS = {"dash": ("dash",), "bash": ("bash", "--posix"), "busybox": ("busybox", "sh")}
 INSTALLED = {
@@ -19,7 +19,7 @@ case "$*" in
   --query-gpu=index,utilization.gpu,memory.used*-l*)
     printf '0, 0, 9000\\n1, 99, 1\\n0, 10, 1000\\n1, [N/A], [N/A]\\n0, 90, 3000\\n'
     echo $$ >smi.pid
-    exec sleep 60 ;;
+    exec sleep 3600 ;;
   --query-gpu=name,driver_version,memory.total*) yes 'NVIDIA L4, 570.1, 23034' | head -n 2 ;;
   *) exit 64 ;;
 esac
@@ -93,7 +93,7 @@ class Wrapped:
             preexec_fn=take_signals,  # noqa: PLW1509 - it takes no lock
         )
 
-    def run(self, *words, timeout=DEADLINE_SECONDS, **variables):
+    def run(self, *words, timeout=PATIENCE_SECONDS, **variables):
         call = self._call(words, variables)
         done = subprocess.run(**call, timeout=timeout, capture_output=True, check=False)
         return Done(done.returncode, done.stdout, done.stderr)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders.files import program, put
-from tests.clouds import DEADLINE_SECONDS
 from tests.documented import BESIDE_PYTHON
+from tests.waiting import PATIENCE_SECONDS
 
 
 def assert_clean_bash(script):
@@ -85,7 +85,7 @@ class Host:
             capture_output=True,
             text=True,
             check=False,
-            timeout=DEADLINE_SECONDS,
+            timeout=PATIENCE_SECONDS,
         )
 
     def boot(self, script):

@@ -11,6 +11,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from tests.paths import ROOT
+from tests.waiting import PATIENCE_SECONDS
 
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "test",
@@ -65,12 +66,11 @@ def moto_client():
 
 
 NAMESPACE = "Batchmark"
-DEADLINE_SECONDS = 600  # the smoke suite takes 65 s alone, over 300 beside seven others
 
 
 def ended(process, code=0):
     """What it printed, on standard output and on standard error; it ends with this code."""
-    out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == code, err
     return out, err
 

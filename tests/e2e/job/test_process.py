@@ -16,15 +16,9 @@ from tests.builders.reports import report_of
 from tests.builders.runs import build_run
 from tests.builders.sharing import sharing_job
 from tests.documented import arguments, documented, the_command, typed
-from tests.e2e.job.conftest import (
-    DEADLINE_SECONDS,
-    NAMESPACE,
-    ended,
-    metrics_of,
-    skip_where_too_slow_to_publish,
-)
+from tests.e2e.job.conftest import NAMESPACE, ended, metrics_of, skip_where_too_slow_to_publish
 from tests.paths import ROOT
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 LONG_MATMUL = (
     *("--workload", "matmul", "--axis", "size=32,10000", "--device", "cpu", "--threads", "1"),
@@ -58,7 +52,7 @@ def wait_until_computing(process, seconds):
             return max((worker.cpu_times().user for worker in workers), default=0.0)
         return 0.0
 
-    wait_for(lambda: used() >= seconds, "computing", DEADLINE_SECONDS)
+    wait_for(lambda: used() >= seconds, "computing")
 
 
 def test_smoke_suite(start_job, tmp_path):
@@ -119,7 +113,7 @@ def test_signal_before_the_first_row(start_job, tmp_path):
     status = Path(f"/proc/{process.pid}/status")
     if not status.exists():
         pytest.skip("can't see from outside which signals a process blocks")
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + PATIENCE_SECONDS
     blocked = 0
     while not blocked & (1 << (signal.SIGTERM - 1)):
         assert time.monotonic() < deadline

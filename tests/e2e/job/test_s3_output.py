@@ -7,8 +7,9 @@ from threading import Event
 import pytest
 
 from batchmark_job.result.document import parse_document
-from tests.e2e.job.conftest import DEADLINE_SECONDS, ended
+from tests.e2e.job.conftest import ended
 from tests.stand_ins.http import QuietHandler, serving_by
+from tests.waiting import PATIENCE_SECONDS
 
 QUICK = ("--threads", "1", "--max-seconds", "0.1", "--no-ceilings")
 TINY = ("--workload", "matmul", "--axis", "size=16", *QUICK)
@@ -115,7 +116,7 @@ def test_second_signal_ends_a_hanging_write(start_job, stubborn_s3):
     # On a busy machine the first turn may use up the limit: then the row is said to have ended.
     assert any("] matmul size=16 " in line for line in process.stdout)
     process.send_signal(signal.SIGTERM)
-    assert stubborn_s3.document_arrived.wait(DEADLINE_SECONDS)
+    assert stubborn_s3.document_arrived.wait(PATIENCE_SECONDS)
     process.send_signal(signal.SIGTERM)
     process.wait(timeout=4)  # less than the write's own time limit
     assert process.returncode == 143

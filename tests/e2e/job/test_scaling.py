@@ -10,9 +10,9 @@ import pytest
 
 from batchmark_job.result.document import parse_document
 from tests.documented import arguments, the_command
-from tests.e2e.job.conftest import DEADLINE_SECONDS, ended
+from tests.e2e.job.conftest import ended
 from tests.stand_ins.http import serving
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 SMALL = (
     *("--suite", "scaling", "--device", "cpu", "--threads", "1", "--image", "32"),
@@ -83,11 +83,9 @@ def test_nodes_train_together_on_files_and_one_that_dies_costs_what_follows(star
     main, child = start_nodes(2, *SMALL, *files)
 
     # The files are read, and the first of two launches has trained on them: then a node goes.
-    wait_for(
-        lambda: "turn 1 of 2" in main.log.read_text() or main.poll(), "training", DEADLINE_SECONDS
-    )
+    wait_for(lambda: "turn 1 of 2" in main.log.read_text() or main.poll(), "training")
     child.send_signal(signal.SIGKILL)
-    main.wait(DEADLINE_SECONDS)
+    main.wait(PATIENCE_SECONDS)
 
     read, trained = parse_document((tmp_path / "result.json").read_bytes()).measurements
     assert read.status == "measured"
@@ -104,16 +102,16 @@ def test_nodes_train_together_on_files_and_one_that_dies_costs_what_follows(star
 
 def test_a_job_that_is_told_to_stop_keeps_its_rows_as_interrupted(start_nodes, tmp_path):
     main, child = start_nodes(2, *SMALL)
-    wait_for(lambda: list(tmp_path.glob("batchmark-ranks-*")), "ranks", 120)
+    wait_for(lambda: list(tmp_path.glob("batchmark-ranks-*")), "ranks")
     main.send_signal(signal.SIGTERM)
-    assert main.wait(90) == 128 + signal.SIGTERM
-    assert child.wait(90) == 3
+    assert main.wait(PATIENCE_SECONDS) == 128 + signal.SIGTERM
+    assert child.wait(PATIENCE_SECONDS) == 3
     assert "gave up: it received SIGTERM" in child.log.read_text()
     document = parse_document((tmp_path / "result.json").read_bytes())
     assert document.status == "interrupted"
     assert [row.status for row in document.measurements] == ["interrupted"]
     # A rank that was just starting reads of its job's end a moment later.
-    wait_for(lambda: not left_in(tmp_path), "end of all ranks", 30)
+    wait_for(lambda: not left_in(tmp_path), "end of all ranks")
 
 
 def left_in(folder):

@@ -20,6 +20,7 @@ from laptop.processes import free_port
 from tests.builders.shards import a_task, alone, write_shards
 from tests.paths import ROOT
 from tests.stand_ins.thin_network import become_thin
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def left(tmp_path_factory):
         for rank in range(2)
     ]
     try:
-        said = [rank.communicate(timeout=180)[1] for rank in ranks]
+        said = [rank.communicate(timeout=PATIENCE_SECONDS)[1] for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()

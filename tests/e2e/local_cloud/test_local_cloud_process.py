@@ -15,10 +15,10 @@ from botocore.exceptions import ClientError
 
 from laptop.processes import free_port
 from tests.builders.lustre import Lustre
-from tests.clouds import DEADLINE_SECONDS, ROOT, ready, running
+from tests.clouds import ROOT, ready, running
 from tests.containers.restarting import restarting
 from tests.e2e.local_cloud.conftest import SPOT_RULES, is_running
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 from tests.warm import Fork
 
 
@@ -64,7 +64,7 @@ def test_no_job_process_outlives_the_server(family, signal_number):
         started = wait_for(pids, "all three processes")
         assert all(is_running(pid) for pid in started)
         cloud.process.send_signal(signal_number)
-        code = cloud.process.wait(DEADLINE_SECONDS)
+        code = cloud.process.wait(PATIENCE_SECONDS)
         assert code == (0 if signal_number != signal.SIGKILL else -signal.SIGKILL)
     # After a SIGKILL of the server the launcher kills them, otherwise the server before it ends.
     seconds = 10 if signal_number == signal.SIGKILL else 0.5
@@ -80,7 +80,7 @@ def test_a_reset_ends_the_jobs_and_ctrl_c_the_server(family):
         wait_for(lambda: not any(is_running(pid) for pid in started), "end of all")
         assert cloud.batch.describe_jobs(jobs=[job_id])["jobs"] == []
         cloud.process.send_signal(signal.SIGINT)
-        assert cloud.process.wait(DEADLINE_SECONDS) == 0
+        assert cloud.process.wait(PATIENCE_SECONDS) == 0
 
 
 def test_a_signal_that_another_thread_gets_ends_the_server():
@@ -88,7 +88,7 @@ def test_a_signal_that_another_thread_gets_ends_the_server():
         pid = cloud.process.pid
         other = next(int(found) for found in os.listdir(f"/proc/{pid}/task") if int(found) != pid)
         ctypes.CDLL(None).tgkill(pid, other, signal.SIGTERM)
-        assert cloud.process.wait(DEADLINE_SECONDS) == 0
+        assert cloud.process.wait(PATIENCE_SECONDS) == 0
 
 
 @pytest.mark.parametrize("somebody_listens", [True, False])
@@ -102,7 +102,7 @@ def test_sigterm_ends_a_server_that_is_stuck(somebody_listens):
         if not somebody_listens:
             said.close()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(DEADLINE_SECONDS) == 1
+        assert process.wait(PATIENCE_SECONDS) == 1
         assert not somebody_listens or "in serve" in said.read()
     process.stdout.close()
 

@@ -121,7 +121,7 @@ def test_its_pages_are_there_when_the_block_is_left(tmp_path, monkeypatch):
     told = []
     with sample.sample_beside(tmp_path, ENV, told.append):
         assert not (tmp_path / "sample").exists()
-        wait_for(lambda: told, "the line that says so", 30, every=0.01)
+        wait_for(lambda: told, "the line that says so", every=0.01)
     assert (tmp_path / "sample").exists()
     assert told == [f"sample pages can be opened: {tmp_path / 'sample' / 'index.html'}"]
 

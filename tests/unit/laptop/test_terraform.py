@@ -14,7 +14,7 @@ from laptop.errors import TerraformError
 from laptop.terraform import REATTACHED, Terraform, _in_words, find_provider_mirror
 from tests.builders.files import program, put
 from tests.terraform.plans import destroy, plan_exit_code, planned_changes
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 STACK = """
 variable "color" {
@@ -347,7 +347,7 @@ def interrupted(code, cwd, started, *, times=1):
     for _ in range(times):
         run.send_signal(signal.SIGINT)
         time.sleep(0.2)
-    run.communicate(timeout=60)
+    run.communicate(timeout=PATIENCE_SECONDS)
     return run
 
 

@@ -9,6 +9,7 @@ from batchmark_job.distributed.node import Node
 from batchmark_job.distributed.nodes import Nodes
 from batchmark_job.distributed.task import Read
 from tests.stand_ins.nodes import CPU, MAIN, PROOF, Followers
+from tests.waiting import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def main(port, followers):
     """A main node of so many; it lets the others go at the end."""
     made = []
 
-    def start(count, seconds=120.0):
+    def start(count, seconds=PATIENCE_SECONDS):
         made.append(Nodes(Node(0, count, None, seconds, PROOF), address=MAIN, port=port))
         return made[-1]
 

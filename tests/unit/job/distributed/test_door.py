@@ -20,7 +20,7 @@ from tests.builders.hostile import fuzzed
 from tests.builders.noise import quick_and_long
 from tests.stand_ins.nodes import CPU, GREETING, MAIN, PROOF, one_that_came
 from tests.stand_ins.stranger import DEEP, heard, sayings
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 
 def changed(place, change, rest):
@@ -67,7 +67,7 @@ def test_no_bytes_in_any_number_of_connections_get_in_or_hear_anything(inside, e
     with socket.create_connection((MAIN, inside.port)) as node:
         for part in (PROOF[:10], PROOF[10:] + b"a node's word"):  # what follows is left to it
             node.sendall(part)
-        wait_for(lambda: inside.said, "the node", 10)
+        wait_for(lambda: inside.said, "the node")
     assert inside.said == [b"a node's word"]
 
 
@@ -80,11 +80,11 @@ def test_the_silent_cost_no_thread_keep_nobody_out_and_are_dropped_after_a_while
             visits.enter_context(socket.create_connection((MAIN, inside.port)))
         node = visits.enter_context(socket.create_connection((MAIN, inside.port)))
         node.sendall(PROOF + b"a node's word")
-        wait_for(lambda: inside.said, "the node", 10)
+        wait_for(lambda: inside.said, "the node")
         assert set(threading.enumerate()) <= threads
     assert inside.door.dropped >= 300 - module.MOST_VISITORS
     monkeypatch.setattr(module, "PROOF_SECONDS", 0.0)
-    with socket.create_connection((MAIN, inside.port), timeout=10) as silent:
+    with socket.create_connection((MAIN, inside.port), timeout=PATIENCE_SECONDS) as silent:
         assert silent.recv(1) == b""
 
 
@@ -113,7 +113,7 @@ def test_a_node_of_another_job_is_turned_away(main, followers):
 def test_a_second_connection_of_a_node_is_refused(main, port, followers):
     all_nodes = main(3)
     first = one_that_came(port)
-    wait_for(lambda: all_nodes._joined, "the first", 10)
+    wait_for(lambda: all_nodes._joined, "the first")
     second = one_that_came(port)
     assert second.receive() == {"kind": "over", "reason": "node 1 has already joined"}
     first.close()
@@ -127,11 +127,11 @@ def test_who_repeats_a_proof_costs_few_threads_and_keeps_no_node_out(main, port)
         for _ in range(20):
             inside, other = map(visits.enter_context, socket.socketpair())
             all_nodes._let_in(inside)
-        wait_for(lambda: threading.active_count() - before <= 2 * most, "the end of the others", 10)
-        other.settimeout(10)
+        wait_for(lambda: threading.active_count() - before <= 2 * most, "the end of the others")
+        other.settimeout(PATIENCE_SECONDS)
         assert other.recv(1) == b"{", "the newest is heard"
         node = one_that_came(port)
-        wait_for(lambda: all_nodes._joined, "the node", 10)
+        wait_for(lambda: all_nodes._joined, "the node")
         node.close()
 
 
@@ -156,7 +156,7 @@ def test_a_node_that_sends_what_is_no_message_is_lost(main, port, said, lost):
     all_nodes = main(2)
     with socket.create_connection((MAIN, port)) as other:
         other.sendall(PROOF + GREETING.model_dump_json().encode() + b"\n" + said)
-        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
+        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss")
     assert re.match(lost, all_nodes._joined[1].lost)
 
 
@@ -169,4 +169,4 @@ def test_whatever_else_reaches_the_port_harms_nobody(main, port, followers, task
     all_nodes.gather(CPU, devices=1)
     with pytest.raises(ConnectionRefusedError):  # when all are there nobody else is heard
         socket.create_connection((MAIN, port))
-    assert all_nodes.run(task, 1, 20.0).bytes_moved == 1000
+    assert all_nodes.run(task, 1, PATIENCE_SECONDS).bytes_moved == 1000

@@ -19,7 +19,7 @@ from batchmark_job.distributed.node import Node
 from batchmark_job.errors import CannotMeasureError
 from batchmark_job.measuring.processes.workers import StepError
 from tests.stand_ins.nodes import CPU, GREETING, MAIN, PROOF, one_that_came
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 pytestmark = pytest.mark.usefixtures("without_torch")
 
@@ -45,14 +45,14 @@ def ranks_that_run():
 def process_of_rank_0(folder):
     """Once it wrote its id."""
     file = folder / "pid-0"
-    return psutil.Process(int(wait_for(lambda: file.exists() and file.read_text(), "rank 0", 10)))
+    return psutil.Process(int(wait_for(lambda: file.exists() and file.read_text(), "rank 0")))
 
 
 def once_there(path, act):
     """Acts beside the test, once there is this file."""
 
     def wait():
-        wait_for(path.exists, path.name, 20)
+        wait_for(path.exists, path.name)
         act()
 
     thread = threading.Thread(target=wait, daemon=True)
@@ -66,7 +66,7 @@ def test_all_nodes_run_their_ranks_and_the_first_one_answers(main, followers, ta
         followers.start(index, 3)
     all_nodes.gather(CPU, devices=2)
     for _ in range(2):
-        ran = all_nodes.run(task, 2, 20.0)
+        ran = all_nodes.run(task, 2, PATIENCE_SECONDS)
         assert ran.samples_seconds == (0.1, 0.2, 0.1, 0.1)
         assert ran.busy_share is None
     records = all_nodes.records(devices=2)
@@ -82,7 +82,7 @@ def test_one_node_alone_needs_no_other_and_its_ranks_meet_on_loopback(
     alone, task, capsys, monkeypatch
 ):
     monkeypatch.delenv("NCCL_SOCKET_IFNAME", raising=False)
-    assert alone.run(task, 1, 20.0).bytes_moved == 1000
+    assert alone.run(task, 1, PATIENCE_SECONDS).bytes_moved == 1000
     said = capsys.readouterr().out
     assert "ranks from 0 by 127.0.0.1:" in said
     assert "NCCL at lo\n" in said
@@ -105,12 +105,12 @@ def test_the_rank_to_blame_is_named_and_the_next_launch_goes_on(both, task, tmp_
     for rank, what in enumerate(does):
         (tmp_path / f"rank-{rank}").write_text(what)
     with pytest.raises(StepError, match=f"^node {blamed}$"):
-        both.run(task, 1, 20.0)
+        both.run(task, 1, PATIENCE_SECONDS)
     # By their name: on a busy machine one may be ended before it wrote its id.
-    wait_for(lambda: not ranks_that_run(), "end of all ranks", 10)
+    wait_for(lambda: not ranks_that_run(), "end of all ranks")
     for file in tmp_path.glob("rank-*"):
         file.unlink()
-    assert both.run(task, 1, 20.0).bytes_moved == 1000
+    assert both.run(task, 1, PATIENCE_SECONDS).bytes_moved == 1000
 
 
 def test_ranks_that_hang_are_ended(both, task, tmp_path):
@@ -119,8 +119,8 @@ def test_ranks_that_hang_are_ended(both, task, tmp_path):
     with pytest.raises(StepError, match="the ranks did not end within 3 s") as caught:
         both.run(task, 1, 3.0)
     assert caught.value.hung
-    assert time.monotonic() - began < 15
-    wait_for(lambda: not ranks_that_run(), "end of its ranks", 10)
+    assert time.monotonic() - began < 60
+    wait_for(lambda: not ranks_that_run(), "end of its ranks")
 
 
 def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(
@@ -129,11 +129,11 @@ def test_a_rank_that_was_killed_is_not_hidden_by_its_neighbours_complaint(
     (tmp_path / "rank-0").write_text("complain")
     (tmp_path / "rank-1").write_text("die")
     with pytest.raises(StepError, match=r"^node 0 \(127.77.0.1\): rank 1: ended by signal 9$"):
-        alone.run(task, 2, 20.0)
+        alone.run(task, 2, PATIENCE_SECONDS)
     kills = iter([0, 1])
     monkeypatch.setattr(local_ranks, "kills_for_memory", lambda: next(kills))
     with pytest.raises(StepError, match="rank 1: out of memory: the kernel killed it") as caught:
-        alone.run(task, 2, 20.0)
+        alone.run(task, 2, PATIENCE_SECONDS)
     assert caught.value.out_of_memory
 
 
@@ -168,9 +168,9 @@ def test_a_node_that_can_not_measure_says_why_unless_it_came_and_went(main, port
     all_nodes = main(2)
     if came_first:
         one_that_came(port).close()
-        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss", 10)
+        wait_for(lambda: all_nodes._joined and all_nodes._joined[1].lost, "its loss")
     decline(Node(1, 2, MAIN, proof=PROOF), "cannot measure: no GPU", port)
-    wait_for(lambda: all_nodes._declined, "its word", 10)  # before anybody waits for nodes
+    wait_for(lambda: all_nodes._declined, "its word")  # before anybody waits for nodes
     began = time.monotonic()
     with pytest.raises(CannotMeasureError, match=told):
         all_nodes.gather(CPU, devices=1)
@@ -185,7 +185,7 @@ def test_a_node_that_is_told_to_stop_says_so(both, followers, task, tmp_path):
         tmp_path / "pid-1", lambda: codes.append(followers.made[1].stop(signal.SIGTERM))
     )
     with pytest.raises(StepError, match=r"node 1 \(127.77.0.2\) was lost: it received SIGTERM"):
-        both.run(task, 1, 20.0)
+        both.run(task, 1, PATIENCE_SECONDS)
     stop.join()
     assert codes == [143]
     followers.join()
@@ -199,7 +199,7 @@ def test_once_it_is_closed_no_row_fails_of_that(both, followers, task, tmp_path)
 
     def measure():
         with contextlib.suppress(StepError):
-            both.run(task, 1, 20.0)
+            both.run(task, 1, PATIENCE_SECONDS)
         ended.append("row")
 
     threading.Thread(target=measure, daemon=True).start()
@@ -223,14 +223,14 @@ def test_ranks_that_start_while_the_job_is_closed_end_too(alone, task, tmp_path,
         return ranks
 
     monkeypatch.setattr(nodes, "LocalRanks", start)
-    threading.Thread(target=alone.run, args=(task, 1, 20.0), daemon=True).start()
-    assert closed.wait(10)
-    wait_for(lambda: not ranks_that_run(), "end of all ranks", 10)
+    threading.Thread(target=alone.run, args=(task, 1, PATIENCE_SECONDS), daemon=True).start()
+    assert closed.wait(PATIENCE_SECONDS)
+    wait_for(lambda: not ranks_that_run(), "end of all ranks")
 
 
 def test_a_rank_that_starts_while_the_others_are_ended_ends_too(alone, task, tmp_path, monkeypatch):
     (tmp_path / "rank-0").write_text("hang")
-    threading.Thread(target=alone.run, args=(task, 1, 20.0), daemon=True).start()
+    threading.Thread(target=alone.run, args=(task, 1, PATIENCE_SECONDS), daemon=True).start()
     rank = process_of_rank_0(tmp_path)
     late = subprocess.Popen(rank.cmdline(), env=rank.environ())
     all_processes, looks = psutil.process_iter, itertools.count()
@@ -255,11 +255,11 @@ def test_a_node_that_is_lost_ends_it_for_all_rows(main, port, task, tmp_path):
     once_there(tmp_path / "pid-0", other.close)
     lost = r"^node 1 \(127.77.0.2\) was lost: it closed the connection$"
     with pytest.raises(StepError, match=lost) as caught:
-        all_nodes.run(task, 1, 20.0)
+        all_nodes.run(task, 1, PATIENCE_SECONDS)
     assert caught.value.lost
-    wait_for(lambda: not psutil.pid_exists(int((tmp_path / "pid-0").read_text())), "its end", 10)
+    wait_for(lambda: not psutil.pid_exists(int((tmp_path / "pid-0").read_text())), "its end")
     with pytest.raises(StepError, match=lost):
-        all_nodes.run(task, 1, 20.0)
+        all_nodes.run(task, 1, PATIENCE_SECONDS)
 
 
 def test_a_node_that_falls_silent_is_lost(main, port, task, tmp_path, monkeypatch):
@@ -270,7 +270,7 @@ def test_a_node_that_falls_silent_is_lost(main, port, task, tmp_path, monkeypatc
         all_nodes.gather(CPU, devices=1)
         (tmp_path / "rank-0").write_text("hang")
         with pytest.raises(StepError, match="was lost: it sent nothing for 1 s"):
-            all_nodes.run(task, 1, 20.0)
+            all_nodes.run(task, 1, PATIENCE_SECONDS)
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])

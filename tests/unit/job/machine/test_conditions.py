@@ -16,6 +16,7 @@ from batchmark_job.machine.conditions import Monitor, mean_conditions, thread_ti
 from batchmark_job.result.document import Conditions
 from tests.builders.files import put
 from tests.stand_ins.nvml import Card, Nvml, installed
+from tests.waiting import PATIENCE_SECONDS
 
 POWER_CAP = pynvml.nvmlClocksEventReasonSwPowerCap
 HOT = pynvml.nvmlClocksEventReasonHwThermalSlowdown
@@ -236,7 +237,7 @@ def test_the_thread_reads_until_stopped_and_may_start_again(machine, monkeypatch
     monitor = gpu_monitor(machine, Watched())
     for _ in range(2):
         monitor.start()
-        assert all(read.acquire(timeout=30) for _ in range(50))
+        assert all(read.acquire(timeout=PATIENCE_SECONDS) for _ in range(50))
         monitor.stop()
         assert not monitor._thread.is_alive()
     monitor.stop()

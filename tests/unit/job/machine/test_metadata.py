@@ -14,13 +14,13 @@ from batchmark_job.machine.metadata import IMDS_VARIABLE
 from tests.builders.files import put
 from tests.paths import ROOT
 from tests.stand_ins.http import serving
+from tests.waiting import PATIENCE_SECONDS
 
 NOTICE = json.dumps({"action": "terminate", "time": "2026-11-24T05:02:00Z"})
 ADVICE = json.dumps({"noticeTime": "2026-11-24T05:00:00Z"})
 FOLDER = "/latest/meta-data/"
 ACTION_PATH = f"{FOLDER}spot/instance-action"
 ADVICE_PATH = f"{FOLDER}events/recommendations/rebalance"
-WAIT_SECONDS = 30
 
 
 class Service:
@@ -103,7 +103,7 @@ def test_a_notice_is_heard_once_and_advice_is_said_once_and_ends_nothing(monkeyp
     with service() as (told, environment):
         monkeypatch.setenv(*environment.popitem())
         spot_notice.watch(heard.set, poll_seconds=0.01)
-        assert heard.wait(WAIT_SECONDS)
+        assert heard.wait(PATIENCE_SECONDS)
     assert told.asked[:4] == ["token"] * 4, "a service that fails is asked again"
     assert told.asked.count(ACTION_PATH) == 4
     assert told.asked.count(ADVICE_PATH) == 1
@@ -120,7 +120,7 @@ def test_elsewhere_nothing_is_asked(monkeypatch):
     assert threading.active_count() == before
 
 
-# A job that would compute for a minute, with the signals as a job has them.
+# A job that would compute for ten minutes, with the signals as a job has them.
 JOB = """
 import time
 from batchmark_job.interruption import Interruption
@@ -134,7 +134,7 @@ interruption = Interruption()
 interruption.watch()
 interruption.on_stop = keep
 spot_notice.watch(interruption.host_ends_soon, 0.05)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -156,6 +156,6 @@ def test_a_job_with_notice_keeps_what_it_measured_and_stays_until_its_host_ends(
             with pytest.raises(subprocess.TimeoutExpired):
                 job.wait(0.3)
             job.send_signal(signal.SIGTERM)
-            assert job.wait(WAIT_SECONDS) == 143
+            assert job.wait(PATIENCE_SECONDS) == 143
         finally:
             job.kill()

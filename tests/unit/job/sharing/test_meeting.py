@@ -11,6 +11,7 @@ from batchmark_job.measuring.processes.workers import StepError
 from batchmark_job.sharing import meeting
 from batchmark_job.sharing.meeting import Place, ReplicaRendezvous, lend_workers
 from tests.stand_ins.workers import WorkersHere
+from tests.waiting import PATIENCE_SECONDS
 
 
 class Held:
@@ -43,7 +44,7 @@ def replicas(tmp_path):
         yield meet
         meetings[0].close()
         for each in lent:
-            each.result(10)
+            each.result(PATIENCE_SECONDS)
     assert [path.name for path in (tmp_path / "group").iterdir()] == ["over"]
 
 
@@ -118,7 +119,7 @@ def test_the_others_fail_if_the_first_one_dies(led, place):
         for connection in workers._came.values():
             connection.close()
         with pytest.raises(CannotMeasureError, match="ended unexpectedly"):
-            follower.result(10)
+            follower.result(PATIENCE_SECONDS)
 
 
 def test_who_does_not_come_is_named_and_without_a_first_one_the_others_end(led, place, monkeypatch):

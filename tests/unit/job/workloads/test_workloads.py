@@ -17,6 +17,7 @@ from batchmark_job.workloads.image_convolution import TiledConvolution
 from batchmark_job.workloads.support import opencv_tensors, torch_calls
 from batchmark_job.workloads.support.work_sharing import share_out
 from tests.builders.outputs import able, error_of, output_of, wrongness
+from tests.waiting import PATIENCE_SECONDS
 
 ATTENTION = [
     {"sequence": 1, "heads": 1, "head_dim": 1, "batch": 1},
@@ -271,7 +272,7 @@ def test_every_task_is_done_once_per_call_by_no_more_workers_than_there_are():
 
 def test_workers_work_at_the_same_time_and_in_one_thread_each():
     """Each waits until the others have begun, so that fewer threads would never end."""
-    barrier = threading.Barrier(3, timeout=30)
+    barrier = threading.Barrier(3, timeout=PATIENCE_SECONDS)
 
     def worker(own):
         def work(task):

@@ -22,9 +22,9 @@ from local_cloud.state.pickling import live
 from local_cloud.state.store import ALL, FORMAT, Gate, Store, keep_logs, private_file
 from tests.paths import DATA
 from tests.stand_ins.failing_calls import failing
+from tests.waiting import PATIENCE_SECONDS
 
 ACCOUNT, REGION = "111122223333", "us-east-1"
-SOON_SECONDS = 10
 SSM, S3, SQS = ("ssm", ACCOUNT, REGION), ("s3", ACCOUNT, "aws"), ("sqs", ACCOUNT, REGION)
 KMS = ("kms", ACCOUNT, REGION)
 OLD_BATCH = ("batch", "123456789012", REGION)
@@ -241,8 +241,8 @@ def test_exclusive_and_shared_holders_wait_for_each_other():
         thread.start()
         assert not exclusive.wait(0.1)
         order.append("shared")
-    assert exclusive.wait(SOON_SECONDS)
-    thread.join(SOON_SECONDS)
+    assert exclusive.wait(PATIENCE_SECONDS)
+    thread.join(PATIENCE_SECONDS)
     with gate.shared():
         assert order == ["shared", "exclusive"]
 

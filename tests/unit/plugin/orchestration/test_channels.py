@@ -24,11 +24,11 @@ from tests.builders.installations import configured
 from tests.stand_ins.alert_account import received
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.http import serving
+from tests.waiting import PATIENCE_SECONDS
 
 # Apprise looks through all its services when it is first asked for one.
 pytestmark = pytest.mark.filterwarnings("ignore:'imghdr' is deprecated:DeprecationWarning")
 
-SOON_SECONDS = 10
 ATTRIBUTES = {"kind": ("slower", "recovered"), "state": ("open",)}
 
 
@@ -44,7 +44,7 @@ def server(*statuses):
         got.append(asked.rfile.read(int(asked.headers["Content-Length"])).decode())
         status = answers.pop(0) if answers else 200
         if isinstance(status, Event):
-            status.wait(SOON_SECONDS)
+            status.wait(PATIENCE_SECONDS)
             status = 200
         return status, b""
 

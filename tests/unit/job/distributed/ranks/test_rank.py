@@ -13,6 +13,7 @@ from laptop.processes import free_port
 from tests.builders.files import finished
 from tests.builders.shards import a_task, write_shards
 from tests.paths import ROOT
+from tests.waiting import PATIENCE_SECONDS
 
 REDUCE = AllReduce(device="cuda", size_bytes=2**30, samples=1, max_seconds=1.0, threads=1)
 
@@ -139,7 +140,9 @@ def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):
     """As a process of its own, without torchrun."""
     write_shards(tmp_path)
     prepare(Read(device="cpu", folder=tmp_path, cold=True, samples=1, max_seconds=1.0, threads=1))
-    ended = finished(sys.executable, "-m", "batchmark_job.distributed.ranks.rank", timeout=120)
+    ended = finished(
+        sys.executable, "-m", "batchmark_job.distributed.ranks.rank", timeout=PATIENCE_SECONDS
+    )
     assert ended.returncode == 0, ended.stderr
     answer = Answer.model_validate_json((tmp_path / "answer.json").read_bytes())
     assert answer.bytes_moved == sum(path.stat().st_size for path in tmp_path.glob("*.tar"))

@@ -20,9 +20,8 @@ from batchmark_job.measuring.processes import workers
 from batchmark_job.measuring.processes.workers import ForkedWorkers, StepError
 from batchmark_job.measuring.rows import Row
 from batchmark_job.workloads.own.files import read_workload
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
-DEADLINE_SECONDS = 60
 LIMITS = RowLimits(samples=30, max_seconds=2.0)
 
 
@@ -71,7 +70,7 @@ class Held:
         self.filled = np.ones(megabytes << 20, np.uint8)
 
     def hang(self):
-        time.sleep(10 * DEADLINE_SECONDS)
+        time.sleep(10 * PATIENCE_SECONDS)
 
     def idle_seconds(self):
         """CPU time of all threads in 50 ms of waiting, soon after a product on several threads."""
@@ -164,7 +163,7 @@ def test_no_thread_of_a_worker_runs_between_its_answers(forked):
     worker.get_ready()
     worker.ask("spin")
     process = psutil.Process(pids[-1])
-    wait_for(lambda: process.status() == psutil.STATUS_STOPPED, "stop", DEADLINE_SECONDS)
+    wait_for(lambda: process.status() == psutil.STATUS_STOPPED, "stop")
     before = process.cpu_times()
     time.sleep(0.3)
     assert process.cpu_times() == before
@@ -179,7 +178,7 @@ def test_closed_workers_end_and_nobody_hears_of_it():
     asking = threading.Thread(target=worker.ask, args=("hang",), daemon=True)
     asking.start()
     pool.close()
-    wait_for(lambda: not psutil.pid_exists(worker.pid), "end of the worker", DEADLINE_SECONDS)
+    wait_for(lambda: not psutil.pid_exists(worker.pid), "end of the worker")
     asking.join(0.2)
     assert asking.is_alive(), "it waits for the process to end"
 
@@ -254,7 +253,7 @@ def test_a_row_s_end_is_its_own(forked, tmp_path):
 
 def test_the_signals_that_a_job_waits_for_stay_blocked():
     subprocess.run(  # multiprocessing has one tracker a process, which may be running in this one
-        [sys.executable, "-c", KEEP_A_SIGNAL_BLOCKED], check=True, timeout=DEADLINE_SECONDS
+        [sys.executable, "-c", KEEP_A_SIGNAL_BLOCKED], check=True, timeout=PATIENCE_SECONDS
     )
 
 
@@ -268,7 +267,7 @@ def test_a_killed_job_leaves_no_worker_behind_though_it_is_stopped():
             server = worker.parent()
         finally:
             job.kill()
-        _, alive = psutil.wait_procs([worker, server], timeout=DEADLINE_SECONDS)
+        _, alive = psutil.wait_procs([worker, server], timeout=PATIENCE_SECONDS)
         assert alive == []
 
 

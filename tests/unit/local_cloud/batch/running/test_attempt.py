@@ -15,10 +15,9 @@ from local_cloud.batch.running import loopback
 from local_cloud.batch.running.attempt import Attempt
 from local_cloud.batch.running.log_stream import LossyLogStream
 from local_cloud.batch.running.runtime import Exit, StartError
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 GRACE_SECONDS = 0.05
-SOON_SECONDS = 10
 
 
 class SlowRuntime:
@@ -35,7 +34,7 @@ class SlowRuntime:
         self.launches = []
 
     def start(self, launch):
-        assert self.let.wait(SOON_SECONDS)
+        assert self.let.wait(PATIENCE_SECONDS)
         if self.error is not None:
             raise self.error
         self.launches.append(launch)
@@ -60,7 +59,7 @@ class SlowRuntime:
         return self.left.get(launch.node)
 
     def wait(self):
-        assert self.ended.wait(SOON_SECONDS)
+        assert self.ended.wait(PATIENCE_SECONDS)
         return Exit(137)
 
 
@@ -106,9 +105,9 @@ def test_a_container_stopped_before_its_start_is_killed_after_the_grace(attempt,
     attempt.stop("no longer needed")
     assert not runtime.ended.wait(4 * GRACE_SECONDS)
     runtime.let.set()
-    starter.join(SOON_SECONDS)
+    starter.join(PATIENCE_SECONDS)
     assert runtime.asked.is_set()
-    assert runtime.ended.wait(SOON_SECONDS)
+    assert runtime.ended.wait(PATIENCE_SECONDS)
     end = attempt.wait()
     assert (end.exit_code, end.status_reason) == (137, "no longer needed")
 

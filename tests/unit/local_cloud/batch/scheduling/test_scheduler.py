@@ -13,9 +13,9 @@ from local_cloud.batch.scheduling.scheduler import Scheduler
 from local_cloud.faults.under_way import UNDER_WAY
 from local_cloud.file_systems import hosts
 from tests.stand_ins.failing_calls import failing
-from tests.stand_ins.local_batch import SOON_SECONDS, Containers, local_batch, requirements
+from tests.stand_ins.local_batch import Containers, local_batch, requirements
 from tests.unit.local_cloud.conftest import SETTINGS, of_nodes
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 
 @pytest.mark.parametrize("kind", ["invalid_environment", "no_capacity"])
@@ -156,7 +156,7 @@ def test_a_job_in_a_running_container_continues():
     assert scheduler.attempts[job].allocation.gpu_ids == ("1",)
     assert job.status == "RUNNING"
     runtime.may_end.set()
-    assert ended.wait(SOON_SECONDS)
+    assert ended.wait(PATIENCE_SECONDS)
     assert (job.status, job.started_at) == ("SUCCEEDED", 7)
     (attempt,) = job.attempts
     assert attempt.nodes[0].exit_code == 0
@@ -192,6 +192,6 @@ def test_a_reset_and_jobs_that_change_state_never_block_each_other(batch, monkey
         batch.submit(arrayProperties={"size": 20})
         reset = threading.Thread(target=BackendDict.reset, daemon=True)
         reset.start()
-        reset.join(SOON_SECONDS)
+        reset.join(PATIENCE_SECONDS)
         assert not reset.is_alive()
         assert lock.gave_up == []

@@ -8,7 +8,8 @@ from moto.ecs.models import ecs_backends
 from moto.iam.exceptions import NotFoundException
 from moto.iam.models import IAMBackend
 
-from tests.stand_ins.local_batch import ACCOUNT, REGION, SOON_SECONDS
+from tests.stand_ins.local_batch import ACCOUNT, REGION
+from tests.waiting import PATIENCE_SECONDS
 
 NAME = "environment"
 NOBODY = "arn:aws:iam::123456789012:role/nobody"
@@ -115,7 +116,7 @@ def test_two_at_once_share_a_role_that_neither_finds(batch, monkeypatch):
     def look(backend, name):
         if next(looks, None) is None:
             return get_role(backend, name)
-        both_looked.wait(SOON_SECONDS)
+        both_looked.wait(PATIENCE_SECONDS)
         raise NotFoundException(f"Role {name} not found")
 
     monkeypatch.setattr(IAMBackend, "get_role", look)

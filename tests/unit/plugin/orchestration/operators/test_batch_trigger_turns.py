@@ -25,6 +25,7 @@ from tests.stand_ins.following import (
     Following,
     Waiting,
 )
+from tests.waiting import PATIENCE_SECONDS
 
 
 def test_a_job_that_need_not_be_alone_looks_at_no_queue_and_never_steps_back():
@@ -163,7 +164,7 @@ def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other(
 
     def submit_job(**request):
         if next(calls) < 2:
-            together.wait(30)
+            together.wait(PATIENCE_SECONDS)
         return submit(**request)
 
     batch.submit_job = submit_job
@@ -192,7 +193,7 @@ def test_two_triggers_that_wait_for_one_job_both_run_theirs_one_after_the_other(
         return Answer(batch.jobs[job_id])
 
     async def both():
-        return await asyncio.wait_for(asyncio.gather(ended(first), ended(second)), 5)
+        return await asyncio.wait_for(asyncio.gather(ended(first), ended(second)), PATIENCE_SECONDS)
 
     asyncio.run(both())
     assert most == [1, 1], "each is followed alone"

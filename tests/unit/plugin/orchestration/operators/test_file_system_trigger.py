@@ -21,6 +21,7 @@ from tests.stand_ins.bucket import MemoryBucket
 from tests.stand_ins.failing_calls import failing
 from tests.stand_ins.file_systems import CREATED, FakeFsx, FakeSsm
 from tests.stand_ins.killed_triggers import kill_during
+from tests.waiting import PATIENCE_SECONDS
 
 NODES = stack()
 SETTINGS = NODES.file_system
@@ -186,7 +187,7 @@ def test_a_task_that_a_user_ends_leaves_nothing_to_come_up(after):
 
         running.trigger.sleep = sleeping
         task = asyncio.create_task(anext(running.trigger.run()))
-        await asyncio.wait_for(waiting.wait(), 5)
+        await asyncio.wait_for(waiting.wait(), PATIENCE_SECONDS)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         running.trigger.sleep = sleep

@@ -42,7 +42,7 @@ from tests.stand_ins.wrapped_commands import (
     to_its_end,
     until,
 )
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 
 @pytest.mark.parametrize("name", SHELLS)
@@ -145,16 +145,16 @@ def test_a_command_that_knows_no_sigterm_or_has_not_begun_ends_by_it(wrapped, pr
     assert to_its_end(job).codes == (128 + signal.SIGTERM,) * 2
     programs(**{"nvidia-smi": "touch asked; sleep 0.5; exit 9"})
     job = wrapped.start("sleep", "60")
-    wait_for((wrapped.folder / "asked").exists, "asked", 10, every=0.01)
+    wait_for((wrapped.folder / "asked").exists, "asked", every=0.01)
     job.send_signal(signal.SIGTERM)
     assert to_its_end(job).codes == (128 + signal.SIGTERM,) * 2
 
 
 def test_children_that_stay_behind_do_not_keep_it(wrapped, tmp_path):
     with (tmp_path / "out").open("wb") as out:
-        job = wrapped.start("sh", "-c", "sleep 60 & echo $! >left; exit 3", stdout=out)
+        job = wrapped.start("sh", "-c", "sleep 3600 & echo $! >left; exit 3", stdout=out)
         try:
-            assert job.wait(timeout=10) == 3
+            assert job.wait(timeout=PATIENCE_SECONDS) == 3
         finally:
             os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
 
