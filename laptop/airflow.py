@@ -22,7 +22,9 @@ from laptop.processes import Processes
 
 USER = "admin"
 DATABASE = "airflow.db"
-HEALTH_SECONDS = 180  # six times as long as a cold start on an idle machine of two cores
+# Twelve times as long as a cold start on an idle machine of two cores: others may be three times
+# slower, and busy. A program that ends is reported at once.
+HEALTH_SECONDS = 360
 # A busy machine takes longer than Airflow's 30 s for importing a DAG, and 50 s for the whole file.
 IMPORT_SECONDS = 120
 FILE_SECONDS = IMPORT_SECONDS + 20

@@ -19,7 +19,7 @@ from typing import Any, Self
 import httpx
 
 from batchmark.core.prices import PRICES_FILE
-from laptop.airflow import DATABASE, Airflow
+from laptop.airflow import DATABASE, HEALTH_SECONDS, Airflow
 from laptop.aws import REGION, AwsClients, publish_stand_in
 from laptop.errors import LaptopError
 from laptop.private_files import make_private, write_private
@@ -36,7 +36,6 @@ MULTI_NODE = "multi_node"
 STACKS = ROOT / "terraform" / "stacks"
 # Requested by a job of PROFILE: it fills the pool, so that no two jobs measure at once.
 VCPUS = 2
-CLOUD_SECONDS = 180  # as for Airflow: a busy machine takes long, a program that ended is noticed
 TRENDS_HTML = "trends.html"  # folder beside the report of the last of several runs
 
 Say = Callable[[str], None]
@@ -173,7 +172,7 @@ class Stack:
             cwd=ROOT,
             env={"PATH": path_of_jobs()},
         )
-        deadline = time.monotonic() + CLOUD_SECONDS
+        deadline = time.monotonic() + HEALTH_SECONDS
         while time.monotonic() < deadline:
             self.processes.check()
             try:
@@ -183,7 +182,7 @@ class Stack:
             else:
                 self.say(f"local cloud: listening on {self.endpoint}")
                 return
-        raise LaptopError(f"the local cloud did not respond within {CLOUD_SECONDS} s")
+        raise LaptopError(f"the local cloud did not respond within {HEALTH_SECONDS} s")
 
     def apply(self) -> None:
         """Apply the core stack, publish a stand-in for its job image, and apply optional stacks."""
