@@ -14,6 +14,7 @@ from batchmark_job.sharing import group, row
 from batchmark_job.sharing.answers import StartedReplica
 from batchmark_job.sharing.point import SharingPoint
 from tests.builders.sharing_rows import sharing_row
+from tests.waiting import PATIENCE_SECONDS
 
 # Five windows of 90 ms: in 30 ms a busy machine may let no replica end a step.
 LIMITS = RowLimits(max_seconds=0.9, processes=2, turns=1)
@@ -23,7 +24,7 @@ SIZE = 256
 
 @pytest.fixture(scope="module")
 def bench():
-    workers = ForkedWorkers(60.0)
+    workers = ForkedWorkers(PATIENCE_SECONDS)
     machine = take_inventory("cpu", 1, allow_cpu_fallback=False)
     yield Bench.of(machine, LIMITS, workers)
     workers.close()
@@ -77,8 +78,8 @@ def test_rows_of_a_task_choose_its_implementation_once(bench):
 def test_a_disturbance_is_named_and_leaves_the_others(
     bench, disturbance, outcome, said, monkeypatch
 ):
-    if disturbance == "hang":  # the others may take a busy machine longer
-        monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", 3.0)
+    patience = 3.0 if disturbance == "hang" else PATIENCE_SECONDS
+    monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", patience)
     measured = make_row(disturbance=Disturbance(disturbance)).measure(bench)
     assert outcomes(measured) == [outcome, "ran"]
     assert measured.parameters["disturbance"] == disturbance
