@@ -25,8 +25,8 @@ ON_ONE_STACK = tuple(
         *("airflow_pages", "made_up_kind"),
     )
 )
-# No other chain of tests takes as long: the other workers give way to it. By a third, as beside
-# `make test` at 19 they got no time at all, and what they waited for came too late.
+# No other chain of tests takes as long: the other workers give way to it, and get a third of its
+# time. At 19 they got a hundredth beside `make test`, and what they waited for came too late.
 if os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
     os.nice(5)
 
