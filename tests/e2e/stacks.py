@@ -38,12 +38,12 @@ def fault(stack, **asked):
         control.delete(f"/_faults/{begun['id']}").raise_for_status()
 
 
-def wait_for_end(airflow, dag_id, run_id, seconds=PATIENCE_SECONDS):
+def wait_for_end(airflow, dag_id, run_id):
     def state():
         state = airflow.state(dag_id, run_id)
         return state if state in ("success", "failed") else None
 
-    return wait_for(state, f"end of DAG run {run_id}", seconds, every=1)
+    return wait_for(state, f"end of DAG run {run_id}", every=1)
 
 
 def at_once(stack):
