@@ -21,6 +21,9 @@ from tests.lean_stack import LeanStack
 from tests.waiting import wait_for
 
 PRINCIPAL = "checker"
+# Ten minutes with all parts on an idle machine, over twenty on a slow and busy one; below the limit
+# that pytest is given, whose error would not say which step it was.
+LONGEST_SECONDS = 3000
 
 
 class Checks:
@@ -48,7 +51,7 @@ class Checks:
         """The exit code, and what was said."""
         check = self.start(*options)
         try:
-            return check.wait(1200), self._log.read_text()
+            return check.wait(LONGEST_SECONDS), self._log.read_text()
         finally:
             self._kill(check)
 
@@ -62,7 +65,7 @@ class Checks:
             return state and state.kept.running == step
 
         try:
-            wait_for(begun, f"begin of {step}", 900)
+            wait_for(begun, f"begin of {step}", LONGEST_SECONDS)
         finally:
             self._kill(check)
 

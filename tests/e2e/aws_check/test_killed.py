@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.aws_check.conftest import of_status
 from tests.e2e.stacks import fault
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = pytest.mark.timeout(3600)
 
 IMAGE = "123456789012.dkr.ecr.us-east-1.amazonaws.com/batchmark-check-job:check"
 JOBS = {"CPU job", "GPU job on Spot", "GPU job On-Demand"}

@@ -15,7 +15,7 @@ from tests.e2e.aws_check.conftest import PRINCIPAL, of_status
 from tests.e2e.aws_check.test_whole import NOT_HERE, NOT_OF_AWS
 from tests.e2e.deployer import recorded, refused
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = pytest.mark.timeout(3600)
 
 
 @pytest.mark.full_matrix

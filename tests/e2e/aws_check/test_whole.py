@@ -5,7 +5,7 @@ import pytest
 from tests.e2e.aws_check.conftest import PRINCIPAL, of_status
 from tests.e2e.deployer import needed, recorded, refused, unused
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = pytest.mark.timeout(3600)
 
 NOT_OF_AWS = {
     "ecr:ListImages": "for the stand-in of an image, which only a local cloud gets",
