@@ -7,7 +7,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 # For what comes at once on an idle machine: on a busy one, a process may take a minute to start.
-# Below pytest's own limit of a test, which would not say what was missing.
+# Below pytest's own limit of a test, which would not say what was missing. What must not end by
+# itself meanwhile sleeps for an hour.
 PATIENCE_SECONDS = 600.0
 
 

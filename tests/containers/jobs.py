@@ -11,7 +11,7 @@ CONTAINERS = [
     *("--jobs", "containers", "--allow-short-limits", "--stop-grace", "2"),
     *("--vcpus", "4", "--memory", "2048", "--gpus", "2"),
 ]
-FOR_EVER = "import time; time.sleep(600)"
+FOR_EVER = "import time; time.sleep(3600)"
 DEAF = f"""import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("ready", flush=True); {FOR_EVER}"""
 

@@ -257,7 +257,7 @@ def test_terminate_gives_the_job_time_to_clean_up_and_its_lines_come_meanwhile(
         "def end(*_): print('cleaned', flush=True); sys.exit(5)\n"
         "signal.signal(signal.SIGTERM, end)\n"
         "print('ready', flush=True)\n"
-        "time.sleep(600)"
+        "time.sleep(3600)"
     )
     job_id = submit(program)
     job = cloud.wait_for(job_id, "RUNNING")
@@ -281,7 +281,7 @@ if main is None:
     print(listener.accept()[0].recv(100).decode())
 else:
     socket.create_connection((main, 29400)).sendall(f"{own} came to {main}".encode())
-    time.sleep(600)
+    time.sleep(3600)
 """
     said, nodes = run_nodes(cloud, program, 2)
     main, child = addresses(nodes)

@@ -42,7 +42,7 @@ else:
         except ConnectionRefusedError:
             time.sleep(0.05)
     connection.sendall(f"{own} came to {main}".encode())
-    time.sleep(600)
+    time.sleep(3600)
 """
     url = f"http://{gateway}:{port}"
     options = ["--host", gateway, "--port", str(port), "--job-endpoint", url]

@@ -90,7 +90,7 @@ def test_a_container_that_went_missing_is_a_lost_host(cloud, submit, again, clie
 def test_an_orderly_end_leaves_no_container_and_the_job_is_tried_again(
     cloud, submit, again, client
 ):
-    show = "import os, time; time.sleep(600 * (os.environ['AWS_BATCH_JOB_ATTEMPT'] == '1'))"
+    show = "import os, time; time.sleep(3600 * (os.environ['AWS_BATCH_JOB_ATTEMPT'] == '1'))"
     job_id = submit(show, retryStrategy={"attempts": 2})
     cloud.wait_for(job_id, "RUNNING")
     again.end()

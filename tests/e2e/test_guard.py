@@ -55,7 +55,7 @@ def submit(aws, batch, name, **more):
         jobName=name,
         jobQueue=published.job_queue,
         jobDefinition=published.job_definition,
-        containerOverrides={"command": ["python", "-c", "import time; time.sleep(900)"]},
+        containerOverrides={"command": ["python", "-c", "import time; time.sleep(3600)"]},
         **more,
     )["jobId"]
 

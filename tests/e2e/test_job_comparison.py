@@ -20,7 +20,7 @@ from tests.waiting import wait_for
 COMPARISON, GUARD = "job_comparison", "leak_guard"
 LIVE = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING")
 SIZES = (1, 2)
-FOR_EVER = "import time; time.sleep(900)"
+FOR_EVER = "import time; time.sleep(3600)"
 # Each queue's instance type; the prices of both are committed.
 SIDES = {"old": "m5.2xlarge", "new": "c5.2xlarge"}
 ACCOUNT = "arn:aws:batch:us-east-1:123456789012"

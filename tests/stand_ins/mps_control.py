@@ -29,7 +29,7 @@ def serve():
         if os.fork():
             os._exit(0)
         SERVER.write_text(str(os.getpid()))
-        time.sleep(600)
+        time.sleep(3600)
         os._exit(0)
     os.wait()
     while not SERVER.exists():

@@ -93,9 +93,9 @@ class Wrapped:
             preexec_fn=take_signals,  # noqa: PLW1509 - it takes no lock
         )
 
-    def run(self, *words, timeout=PATIENCE_SECONDS, **variables):
+    def run(self, *words, **variables):
         call = self._call(words, variables)
-        done = subprocess.run(**call, timeout=timeout, capture_output=True, check=False)
+        done = subprocess.run(**call, timeout=PATIENCE_SECONDS, capture_output=True, check=False)
         return Done(done.returncode, done.stdout, done.stderr)
 
     def sh(self, text, **options):

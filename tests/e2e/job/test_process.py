@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import time
 from pathlib import Path
 
 import psutil
@@ -18,7 +17,7 @@ from tests.builders.sharing import sharing_job
 from tests.documented import arguments, documented, the_command, typed
 from tests.e2e.job.conftest import NAMESPACE, ended, metrics_of, skip_where_too_slow_to_publish
 from tests.paths import ROOT
-from tests.waiting import PATIENCE_SECONDS, wait_for
+from tests.waiting import wait_for
 
 LONG_MATMUL = (
     *("--workload", "matmul", "--axis", "size=32,10000", "--device", "cpu", "--threads", "1"),
@@ -113,12 +112,12 @@ def test_signal_before_the_first_row(start_job, tmp_path):
     status = Path(f"/proc/{process.pid}/status")
     if not status.exists():
         pytest.skip("can't see from outside which signals a process blocks")
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    blocked = 0
-    while not blocked & (1 << (signal.SIGTERM - 1)):
-        assert time.monotonic() < deadline
+
+    def blocked():
         line = next(x for x in status.read_text().splitlines() if x.startswith("SigBlk"))
-        blocked = int(line.split()[1], 16)
+        return int(line.split()[1], 16) & (1 << (signal.SIGTERM - 1))
+
+    wait_for(blocked, "blocked SIGTERM", every=0)
     process.terminate()
     out, _ = ended(process, 143)
     assert not (tmp_path / "result.json").exists() or "writing the" in out

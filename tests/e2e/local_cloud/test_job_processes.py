@@ -123,7 +123,7 @@ def test_output_can_be_read_while_the_job_runs(cloud, gate):
 
 def test_what_a_command_leaves_behind_ends_with_it(cloud, tmp_path):
     pid_file = tmp_path / "pid"
-    detach = "import os, time; os.setsid(); time.sleep(600)"
+    detach = "import os, time; os.setsid(); time.sleep(3600)"
     script = f'{sys.executable} -c "{detach}" & echo $! > {pid_file}'
     assert cloud.finish(cloud.shell(script))["status"] == "SUCCEEDED"
     assert not is_running(int(pid_file.read_text()))

@@ -46,7 +46,7 @@ def family(tmp_path):
         "if depth:\n"
         "    subprocess.Popen([sys.executable, __file__, str(depth - 1)],\n"
         "                     start_new_session=depth == 2)\n"
-        "time.sleep(600)\n"
+        "time.sleep(3600)\n"
     )
 
     def pids():
@@ -125,7 +125,9 @@ def test_state_survives_and_running_jobs_have_lost_their_host(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     options = "--port", str(free_port()), "--state", str(state), "--file-system-seconds", "0.2"
-    script = f"touch {tmp_path}/$AWS_BATCH_JOB_ATTEMPT; [ $AWS_BATCH_JOB_ATTEMPT = 2 ] || sleep 600"
+    script = (
+        f"touch {tmp_path}/$AWS_BATCH_JOB_ATTEMPT; [ $AWS_BATCH_JOB_ATTEMPT = 2 ] || sleep 3600"
+    )
     with restarting(*options, "--vcpus", "1") as again:
         cloud = again.cloud
         lustre, file_systems = Lustre(cloud.client), state / "file-systems"

@@ -72,7 +72,7 @@ def test_every_node_gets_its_index_and_what_the_submission_overrides(cloud, tmp_
 def test_the_main_node_decides_and_a_child_that_runs_is_ended_with_it(
     cloud, gate, faults, end, status, codes
 ):
-    script = f"[ $AWS_BATCH_JOB_NODE_INDEX = 0 ] || exec sleep 600; {gate.script}"
+    script = f"[ $AWS_BATCH_JOB_NODE_INDEX = 0 ] || exec sleep 3600; {gate.script}"
     job_id = cloud.submit(define_nodes(cloud, script))
     shown, kill = f"/_faults/jobs/{job_id}", f"/_faults/jobs/{job_id}/nodes/0/kill"
 

@@ -14,19 +14,19 @@ from tests.waiting import wait_for
 
 FORKING = """
 import subprocess, sys, time
-child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
+child = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
 for _ in range(2):
     subprocess.Popen([sys.executable, "-c", child], start_new_session=True)
 """
 
 STARTING = """
 import pathlib, subprocess, sys, time
-child = [sys.executable, "-c", "import time; time.sleep(600)"]
+child = [sys.executable, "-c", "import time; time.sleep(3600)"]
 subprocess.Popen(child)
 while not pathlib.Path("go").exists():
     time.sleep(0.05)
 subprocess.Popen(child)
-time.sleep(600)
+time.sleep(3600)
 """
 
 
@@ -46,7 +46,7 @@ def test_orphans_in_sessions_of_their_own_are_ended_too(processes, tmp_path):
 
 
 def test_another_stacks_processes_are_left_alone(processes, tmp_path):
-    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    sleeper = [sys.executable, "-c", "import time; time.sleep(3600)"]
     processes.start("sleeper", sleeper, cwd=tmp_path)
     wait_for(lambda: processes_of(processes.folder), "process")
     assert stop_all(tmp_path / "other") == 0
@@ -86,7 +86,7 @@ def test_an_impossible_port_is_refused(port):
 
 
 def test_a_process_that_ends_while_it_is_looked_at_does_no_harm(processes, tmp_path, monkeypatch):
-    processes.start("sleeper", ["sleep", "600"], cwd=tmp_path)
+    processes.start("sleeper", ["sleep", "3600"], cwd=tmp_path)
     sleeper = wait_for(lambda: processes_of(processes.folder), "process")
     ended = psutil.Popen(["true"])
     ended.wait()
@@ -137,7 +137,7 @@ def test_its_failure_is_told_with_the_end_of_its_log(tmp_path, monkeypatch):
 
 def test_it_ends_with_a_block_that_fails(tmp_path, monkeypatch):
     its_id = tmp_path / "id"
-    text = f"import os, time; open({str(its_id)!r}, 'w').write(f'{{os.getpid()}}'); time.sleep(600)"
+    text = f"import os, time; open({str(its_id)!r}, 'w').write(str(os.getpid())); time.sleep(3600)"
     program(tmp_path, monkeypatch, text)
 
     def fail():

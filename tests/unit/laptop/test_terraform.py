@@ -42,7 +42,7 @@ output "sizes" {
 SLOW_STACK = """
 resource "terraform_data" "this" {
   provisioner "local-exec" {
-    command = "echo $$ > started; exec sleep 600"
+    command = "echo $$ > started; exec sleep 3600"
   }
 }
 """
@@ -401,7 +401,7 @@ def test_ctrl_c_in_the_very_moment_of_the_start_leaves_no_process_behind(
         tmp_path / "bin",
         """[ "$1" = apply ] || exit 0
         echo $$ > started
-        exec sleep 600""",
+        exec sleep 3600""",
     )
     monkeypatch.setattr(subprocess, "Popen", InterruptedPopen)
     terraform = open_stack(stack_dir, env=env)
@@ -427,7 +427,7 @@ def test_ctrl_c_ends_even_what_does_not_want_to(stack_dir, tmp_path, times):
         tmp_path / "bin",
         """[ "$1" = apply ] || exit 0
         trap '' INT TERM
-        sleep 600 &
+        sleep 3600 &
         echo $$ > started; echo $! > child
         while true; do wait; done""",
     )

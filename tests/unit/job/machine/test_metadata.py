@@ -120,7 +120,7 @@ def test_elsewhere_nothing_is_asked(monkeypatch):
     assert threading.active_count() == before
 
 
-# A job that would compute for ten minutes, with the signals as a job has them.
+# A job that would compute for an hour, with the signals as a job has them.
 JOB = """
 import time
 from batchmark_job.interruption import Interruption
@@ -134,7 +134,7 @@ interruption = Interruption()
 interruption.watch()
 interruption.on_stop = keep
 spot_notice.watch(interruption.host_ends_soon, 0.05)
-time.sleep(600)
+time.sleep(3600)
 """
 
 

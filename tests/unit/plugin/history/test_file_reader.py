@@ -23,7 +23,7 @@ def obey(body, _location):
         case [b"exit"]:
             os._exit(0)
         case [b"sleep"]:
-            time.sleep(600)
+            time.sleep(3600)
         case [b"take", megabytes]:
             pa.allocate_buffer(int(megabytes) * 10**6)
         case [b"raise"]:

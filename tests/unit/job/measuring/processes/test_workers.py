@@ -40,7 +40,7 @@ from batchmark_job.measuring.processes.workers import ForkedWorkers
 worker = ForkedWorkers().start(collections.ChainMap)
 worker.get_ready()
 print(worker.pid, flush=True)
-time.sleep(600)
+time.sleep(3600)
 """
 
 
