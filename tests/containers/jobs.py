@@ -15,6 +15,26 @@ FOR_EVER = "import time; time.sleep(3600)"
 DEAF = f"""import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("ready", flush=True); {FOR_EVER}"""
 
+CALLERS = """
+import json, os, socket, time, urllib.request
+main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
+metadata = json.load(urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]))
+(own,) = metadata["Networks"][0]["IPv4Addresses"]
+listener = socket.create_server((own, 29400))  # the same port on every node
+if main is None:
+    for _ in range(int(os.environ["AWS_BATCH_JOB_NUM_NODES"]) - 1):
+        print(listener.accept()[0].recv(100).decode(), flush=True)
+else:
+    while True:
+        try:
+            connection = socket.create_connection((main, 29400))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+    connection.sendall(f"{own} came to {main}".encode())
+    time.sleep(3600)
+"""
+
 
 def containers_of(client: Any, cloud: Cloud) -> list[Any]:
     owner = f"{cloud.endpoint_url} on the host"
@@ -31,9 +51,9 @@ def define(cloud: Cloud, program: str) -> str:
     return cloud.define(["python", "-c", program], memory=64, container={"image": PYTHON})
 
 
-def run_nodes(cloud: Cloud, program: str, number: int) -> tuple[list[str], list[dict[str, Any]]]:
-    """A multi-node job that ends well: what its main node said, and each node's container."""
-    node = {**cloud.container(["python", "-c", program], memory=64), "image": PYTHON}
+def run_nodes(cloud: Cloud, number: int) -> tuple[list[str], list[dict[str, Any]]]:
+    """A multi-node job whose children call its main node: what that said, each node's container."""
+    node = {**cloud.container(["python", "-c", CALLERS], memory=64), "image": PYTHON}
     ranges = {"targetNodes": "0:", "container": node}
     definition = cloud.batch.register_job_definition(
         jobDefinitionName=cloud.name("nodes"),

@@ -24,30 +24,10 @@ def test_on_a_network_nodes_reach_each_other_and_the_server(client, network):
     network.reload()
     gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
     port = free_port(gateway)
-    program = """
-import json, os, socket, time, urllib.request
-main = os.environ.get("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS")
-metadata = json.load(urllib.request.urlopen(os.environ["ECS_CONTAINER_METADATA_URI_V4"]))
-(own,) = metadata["Networks"][0]["IPv4Addresses"]
-if main is None:
-    with socket.create_server((own, 4000)) as server:
-        for _ in range(2):
-            connection, _ = server.accept()
-            print(connection.recv(100).decode(), flush=True)
-else:
-    while True:
-        try:
-            connection = socket.create_connection((main, 4000), 5)
-            break
-        except ConnectionRefusedError:
-            time.sleep(0.05)
-    connection.sendall(f"{own} came to {main}".encode())
-    time.sleep(3600)
-"""
     url = f"http://{gateway}:{port}"
     options = ["--host", gateway, "--port", str(port), "--job-endpoint", url]
     with start(*options, "--job-network", network.name) as cloud:
-        said, nodes = run_nodes(cloud, program, 3)
+        said, nodes = run_nodes(cloud, 3)
         address, *others = addresses(nodes)
         assert sorted(said) == sorted(f"{other} came to {address}" for other in others)
         assert len({address, *others}) == 3

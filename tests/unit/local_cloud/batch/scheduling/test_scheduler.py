@@ -4,12 +4,14 @@ import logging
 import threading
 from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from moto.core import base_backend
 from moto.core.base_backend import BackendDict
 
-from local_cloud.batch.scheduling.scheduler import Scheduler
+from local_cloud.batch.scheduling import scheduler
+from local_cloud.batch.scheduling.scheduler import JobTimers, Scheduler
 from local_cloud.faults.under_way import UNDER_WAY
 from local_cloud.file_systems import hosts
 from tests.stand_ins.failing_calls import failing
@@ -160,6 +162,17 @@ def test_a_job_in_a_running_container_continues():
     assert (job.status, job.started_at) == ("SUCCEEDED", 7)
     (attempt,) = job.attempts
     assert attempt.nodes[0].exit_code == 0
+
+
+def test_an_attempts_time_counts_from_its_start_whichever_server_looks(monkeypatch):
+    waits = []
+    monkeypatch.setattr(scheduler, "later", lambda seconds, _: waits.append(seconds))
+    monkeypatch.setattr(scheduler, "now_milliseconds", lambda: 20_000)
+    timed = SimpleNamespace(timeout={"attemptDurationSeconds": 8})
+    for started_at in (None, 15_000, 1_000):
+        job = SimpleNamespace(id="job", submission=timed, started_at=started_at)
+        JobTimers().set_timeout(job, time_out=None)
+    assert waits == [8.0, 3.0, 0.0]
 
 
 ROUNDS = 12
