@@ -21,12 +21,11 @@ from laptop.stack import ROOT
 from tests.containers.host_processes import kill
 from tests.e2e.stacks import jobs
 from tests.user_client import UserClient
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 T = TypeVar("T")
 
-RUN_SECONDS = 900
-HEALED_SECONDS = 300  # beside all other tests on two cores
+RUN_SECONDS = 1500  # each of its services is killed meanwhile
 ASKED_AGAIN = (httpx.HTTPError,)
 LABEL = "com.docker.compose"
 
@@ -88,7 +87,6 @@ class Running:
         return self.wait(
             lambda: next((task for task in self.tasks(run_id) if task["state"] == state), None),
             f"{state} task of {run_id}",
-            180,
         )
 
     def jobs(self) -> list[dict[str, Any]]:
@@ -124,11 +122,10 @@ class Running:
                     self.container(service).attrs["State"]["StartedAt"] != state["StartedAt"]
                 ),
                 f"restart of {service}",
-                120,
             )
 
     def _kill_one(self, service: str) -> dict[str, Any]:
-        return self.wait(lambda: self._killed(service), f"process of {service}", HEALED_SECONDS)
+        return self.wait(lambda: self._killed(service), f"process of {service}")
 
     def _killed(self, service: str) -> dict[str, Any] | None:
         """What it was when its main process was killed; None if it had none."""
@@ -141,10 +138,11 @@ class Running:
         self.wait(
             lambda: self.container(service).attrs["State"]["Health"]["Status"] == "healthy",
             f"healthy {service}",
-            HEALED_SECONDS,
         )
 
-    def wait(self, condition: Callable[[], T | None], what: str, seconds: float) -> T:
+    def wait(
+        self, condition: Callable[[], T | None], what: str, seconds: float = PATIENCE_SECONDS
+    ) -> T:
         """The condition's first true value; what does not answer meanwhile is asked again."""
         return wait_for(condition, what, seconds, every=1, asked_again=ASKED_AGAIN)
 

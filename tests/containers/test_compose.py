@@ -62,7 +62,7 @@ def running(engine, airflow_image, job_image, postgres_image, tmp_path_factory):
 def first_job(running):
     running.trigger(RUN, suite=USER_SUITE)
     running.wait_for_task(RUN, "deferred")
-    return running.wait(lambda: next(iter(running.job_containers()), None), "job", 60)
+    return running.wait(lambda: next(iter(running.job_containers()), None), "job")
 
 
 @pytest.fixture(scope="module")

@@ -38,16 +38,15 @@ from tests.faults.targets import job_prefix
 from tests.inbox import Inbox
 from tests.stand_ins.stranger import listening
 from tests.user_client import UserClient
-from tests.waiting import wait_for
+from tests.waiting import PATIENCE_SECONDS, wait_for
 
 T = TypeVar("T")
 
 CLOUD = "local-cloud"
 AT_WORK = ("scheduled", "queued", "running", "deferred", "up_for_retry", "restarting")
-LONGEST_RUN_SECONDS = 600
 ASKED_AGAIN = (httpx.HTTPError, BotoCoreError, ClientError)
 # For a file system that is being deleted to be gone.
-LAYER_GRACE_SECONDS = 20
+LAYER_GRACE_SECONDS = 60
 WORKER = "airflow worker -- "
 EXECUTOR = "LocalExecutor"
 
@@ -137,7 +136,7 @@ class Bench:
         self,
         condition: Callable[[], T | None],
         what: str,
-        seconds: float = 120,
+        seconds: float = PATIENCE_SECONDS,
         *,
         every: float = 0.2,
     ) -> T:
@@ -159,7 +158,7 @@ class Bench:
             return task if task and task["state"] in states else None
 
         what = f"{'/'.join(states)} of {task_id} in {run.run_id}"
-        return self.wait(reached, what, 180, every=every)
+        return self.wait(reached, what, every=every)
 
     def jobs(self, run: Run) -> list[dict[str, Any]]:
         """The run's Batch jobs, the oldest first, found as an operator would: by name and tag."""
@@ -176,7 +175,7 @@ class Bench:
             jobs = [job for job in self.jobs(run)[-1:] if job["jobId"] != but]
             return jobs[0] if jobs and jobs[0]["status"] in states else None
 
-        return self.wait(reached, f"{'/'.join(states)} job of {run.run_id}", 180)
+        return self.wait(reached, f"{'/'.join(states)} job of {run.run_id}")
 
     def wait_until_watched(self, run: Run) -> dict[str, Any]:
         """The job that runs while its task waits in the triggerer."""
@@ -216,7 +215,7 @@ class Bench:
         store.put(key, document.model_copy(update={"total_seconds": 0.002}).to_json())
 
     def wait_for_documents(self, run: Run, count: int) -> None:
-        self.wait(lambda: len(self.documents(run)) >= count, f"document of {run.run_id}", 60)
+        self.wait(lambda: len(self.documents(run)) >= count, f"document of {run.run_id}")
 
     def log_lines(self, job: Mapping[str, Any]) -> list[str]:
         """What the job's last attempt has written so far."""
@@ -272,7 +271,6 @@ class Bench:
         self.wait(
             lambda: not self._tasks(run, AT_WORK),
             f"end of the tasks of {run.run_id}",
-            LONGEST_RUN_SECONDS,
             every=1,
         )
         with suppress(TimeoutError):
@@ -289,7 +287,6 @@ class Bench:
         self.wait(
             lambda: self.airflow.state(dag_id, run_id) in ("success", "failed"),
             f"end of {run_id}",
-            LONGEST_RUN_SECONDS,
             every=1,
         )
 

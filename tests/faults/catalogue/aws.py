@@ -32,7 +32,7 @@ def spot_once(bench: Bench) -> Run:
         notice_seconds=20,
         shutdown_seconds=10,
     )
-    bench.wait(lambda: bench.documents(run), "document written on Spot's notice", 20)
+    bench.wait(lambda: bench.documents(run), "document written on Spot's notice")
     assert any("Spot is interrupting this host" in line for line in bench.log_lines(job))
     assert [one["status"] for one in bench.jobs(run)] == ["RUNNING"]  # it awaits its host's end
     bench.finish(run)
@@ -77,7 +77,7 @@ def outage(bench: Bench) -> Runs:
     bench.wait_for_task(submitting, "success", task_id="plan_jobs")
     bench.begin("outage", seconds=OUTAGE_SECONDS, how="drop")
     ending.open()
-    bench.wait(lambda: not bench.faults(), "end of the outage", OUTAGE_SECONDS + 10)
+    bench.wait(lambda: not bench.faults(), "end of the outage")
     return bench.finish_all({"submitting": submitting, "running": running, "ending": ending})
 
 
@@ -90,7 +90,7 @@ def expired_credentials(bench: Bench) -> Run:
         "expired_credentials", seconds=EXPIRED_SECONDS, operations=["GetObject"], resources=[folder]
     )
     run.open()
-    bench.wait(lambda: bench.faults()[fault]["strikes"], "refused read", EXPIRED_SECONDS)
+    bench.wait(lambda: bench.faults()[fault]["strikes"], "refused read")
     return bench.finish(run)
 
 

@@ -25,7 +25,7 @@ def at_three_points(bench: Bench, name: str) -> Runs:
         bench.wait_until_watched(run)
     with bench.fault("late_answer", operations=["SubmitJob"], delay_seconds=HELD_SECONDS):
         submitting = bench.start(f"{name}-submitting")
-        bench.wait(lambda: bench.jobs(submitting), "submission", 60)
+        bench.wait(lambda: bench.jobs(submitting), "submission")
     return {"submitting": submitting, "running": running, "ending": ending}
 
 

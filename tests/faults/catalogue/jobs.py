@@ -55,7 +55,7 @@ def while_s3_refuses_writes(bench: Bench) -> Run:
     folder = f"arn:aws:s3:::{bench.config.bucket}/raw/{slug(run.run_id)}/*"
     fault = bench.begin("refused_writes", seconds=20, resources=[folder])
     run.open()
-    bench.wait(lambda: bench.faults()[fault]["strikes"], "refused write", 15)
+    bench.wait(lambda: bench.faults()[fault]["strikes"], "refused write")
     return bench.finish(run)
 
 

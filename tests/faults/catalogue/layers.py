@@ -191,7 +191,7 @@ def teardown_ended_by_user(bench: Bench) -> Run:
     """While FSx refuses to delete."""
     with bench.fault("file_system_deletion_refused", times=None) as fault:
         run = start(bench, "teardown-ended", gated=False)
-        bench.wait(lambda: bench.faults()[fault]["strikes"], "refused deletion", 180)
+        bench.wait(lambda: bench.faults()[fault]["strikes"], "refused deletion")
         bench.airflow.fail(bench.wait_for_task(run, "deferred", task_id=COLLAPSE))
     return bench.finish(run)
 
@@ -204,7 +204,7 @@ def cancelled_during(bench: Bench, task_id: str) -> Run:
         held = hold_documents(bench, run)
     bench.wait_for_task(run, "running", "deferred", task_id=task_id)
     if held:
-        bench.wait(lambda: bench.faults()[held]["strikes"], "read document", 60)
+        bench.wait(lambda: bench.faults()[held]["strikes"], "read document")
     elif task_id == TASK:
         bench.wait_until_watched(run)
     elif task_id == STAND_UP:
@@ -230,7 +230,7 @@ def cancelled_as_fsx_refuses(bench: Bench) -> Run:
     """FSx deletes nothing for longer than a trigger has to end what it made."""
     with bench.fault("file_system_deletion_refused", times=None) as fault:
         run = start(bench, "cancelled-refused", gated=False)
-        bench.wait(bench.layer.left, "file system that is being created", 180)
+        bench.wait(bench.layer.left, "file system that is being created")
         bench.cancel(run)
         bench.wait(lambda: bench.faults()[fault]["strikes"], "refused deletion")
         time.sleep(KILL_SECONDS)
@@ -243,7 +243,7 @@ def cancelled_as_fsx_answers(bench: Bench) -> Run:
         "late_answer", operations=["CreateFileSystem"], delay_seconds=ANSWER_SECONDS
     ) as held:
         run = start(bench, "cancelled-unanswered", gated=False)
-        bench.wait(lambda: bench.faults()[held]["strikes"], "creation", 180)
+        bench.wait(lambda: bench.faults()[held]["strikes"], "creation")
         bench.cancel(run)
     return bench.finish(run, open_gates=False)
 
