@@ -87,11 +87,12 @@ def gpus(gpu_ids: Sequence[str]) -> dict[str, str]:
     return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu_ids)} if gpu_ids else {}
 
 
-def cuda(gpu_ids: Sequence[str]) -> dict[str, str]:
-    """Return a variable limiting CUDA to these GPUs, or an empty dict unless all of them exist.
+def cuda(gpu_ids: Sequence[str], *, sees_all: bool) -> dict[str, str]:
+    """Return a variable limiting CUDA to these GPUs: to none if none is requested, as on AWS.
 
-    An id without a GPU could hide the GPUs that do exist.
+    Return an empty dict if not all of them exist, because an id without a GPU could hide the GPUs
+    that do, and if none is requested but all are seen.
     """
-    if gpu_ids and all(Path(f"/dev/nvidia{gpu_id}").exists() for gpu_id in gpu_ids):
-        return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids)}
-    return {}
+    if sees_all or not all(Path(f"/dev/nvidia{gpu_id}").exists() for gpu_id in gpu_ids):
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpu_ids)}

@@ -48,7 +48,7 @@ class ProcessRuntime(Runtime):
             basis |= environment_variables.task_metadata(launch, self._settings)
         variables = {
             **environment_variables.for_node(launch, basis),
-            **environment_variables.cuda(launch.gpu_ids),
+            **environment_variables.cuda(launch.gpu_ids, sees_all=launch.container.sees_all_gpus),
             **self._folders.in_variables(launch),
         }
         with ExitStack() as cleanup:

@@ -20,12 +20,25 @@ from batchmark.core.formatting import count
 from batchmark.core.intervals import Estimate
 from batchmark.core.prices import MILLION, SECONDS_PER_HOUR, PriceTable
 from batchmark.core.record import Record
-from batchmark.core.run import CollectedJob, CollectedRun, LostJob
+from batchmark.core.run import CollectedJob, CollectedRun, LostJob, WorstCase
 
+BOOT_AND_IDLING = (2, 15)  # minutes of an instance; docs/runbook.md says of what
 EARLIER_ATTEMPTS = (
     "Earlier attempts are charged like the last one because Batch does not report how their "
     "instances were purchased."
 )
+
+
+def boot_and_idling_usd(worst: WorstCase) -> list[float]:
+    """Return the least and the most USD that one instance of each target boots and idles for.
+
+    Return an empty list if a target's price is unknown.
+    """
+    prices = {(one.target, one.instance_type): one.usd_per_hour for one in worst.targets}
+    known = [price for price in prices.values() if price is not None]
+    if not known or len(known) < len(prices):
+        return []
+    return [sum(known) * minutes / 60 for minutes in BOOT_AND_IDLING]
 
 
 class PriceBasis(Record):

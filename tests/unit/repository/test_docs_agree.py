@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
+from batchmark.analysis.cost import BOOT_AND_IDLING
 from batchmark.analysis.judging.significance import ASSUMED, Resolution, change_detected_by
 from batchmark.analysis.published import NOISE, published_table
 from batchmark.changes.attribution import HOURS_PER_MONTH
@@ -17,7 +18,6 @@ from batchmark.core.formatting import difference_text
 from batchmark.core.own_jobs import OwnJobRun
 from batchmark.core.prices import load_prices, price_file
 from batchmark.orchestration.forms import MAX_COST_USD
-from batchmark.report.pages.table_pages import BOOT_AND_IDLING
 from batchmark.runs.budget import worst_case
 from batchmark.runs.plans.own_job_plan import plan_own_jobs
 from batchmark_job.workloads.builtin import WORKLOADS

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import AwareDatetime
 
+from batchmark.analysis.cost import BOOT_AND_IDLING, boot_and_idling_usd
 from batchmark.analysis.judging.calibration import Calibration, CalibrationReport
 from batchmark.checks.diagnosis.records import Diagnosis
 from batchmark.checks.leak_records import VERDICTS, GuardReport
@@ -16,8 +17,6 @@ from batchmark.core.run import RunPlan, WorstCase
 from batchmark.report.blocks import Block, Page, Table, Text
 from batchmark.report.tables import noise_table, worst_case_table
 from batchmark.report.words import extent, row_name
-
-BOOT_AND_IDLING = (2, 15)  # minutes of an instance; docs/runbook.md says of what
 
 
 class DiagnosisReport(Record):
@@ -113,12 +112,9 @@ def plan_page(
 
 def _on_top(worst: WorstCase, where: str) -> str:
     """Say what boot and idling add, with dollars if each target's price is known."""
-    prices = {(one.target, one.instance_type): one.usd_per_hour for one in worst.targets}
-    known = [price for price in prices.values() if price is not None]
     costs = ""
-    if known and len(known) == len(prices):
-        usd = extent((sum(known) * minutes / 60 for minutes in BOOT_AND_IDLING), formatting.usd)
-        costs = f": {usd} for one instance of each target"
+    if usd := boot_and_idling_usd(worst):
+        costs = f": {extent(usd, formatting.usd)} for one instance of each target"
     least, most = BOOT_AND_IDLING
     on_top = f"come on top{' in AWS' if where else ''}{costs}"
     return f"Boot and idling of each instance, {least} to {most} minutes, {on_top}."

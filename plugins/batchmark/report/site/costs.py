@@ -67,6 +67,7 @@ class Forecast:
     paused: bool
     recent_usd: Sequence[float] = ()  # of the latest settled runs
     most_usd: float | None = None  # the most that a run can cost; used without recent_usd
+    on_top_usd: Sequence[float] = ()  # for boot and idling, at least and most; used with recent_usd
 
     @property
     def text(self) -> str:
@@ -91,8 +92,14 @@ class Forecast:
         each = " each" if len(self.recent_usd) > 1 else ""
         return (
             f"{times} of {self.what} next month, about {formatting.usd(self.runs * one)}: the "
-            f"latest {latest} cost {span}{each}."
+            f"latest {latest} cost {span}{each}.{self._bill(self.runs, one)}"
         )
+
+    def _bill(self, runs: int, run_usd: float) -> str:
+        if not self.on_top_usd:
+            return ""
+        usd = extent((runs * (run_usd + each) for each in self.on_top_usd), formatting.usd)
+        return f" With boot and idling of one instance of each target and run: {usd}."
 
 
 def _spent(usd: float) -> str:

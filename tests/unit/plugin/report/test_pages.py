@@ -12,7 +12,7 @@ from batchmark.changes.self_test.self_test import EARLY, WAITED, try_suite
 from batchmark.changes.shares import Rate
 from batchmark.checks.leak_records import GuardReport, Resource
 from batchmark.checks.records import Check, EnvironmentCheck
-from batchmark.core.run import RunPlan, TargetWorst
+from batchmark.core.run import RunPlan
 from batchmark.report.blocks import Text
 from batchmark.report.page import page_html
 from batchmark.report.pages.published_page import published_page
@@ -22,7 +22,7 @@ from tests.builders.pairs import at_sizes
 from tests.builders.reports import Page, printed
 from tests.builders.runs import build_run
 from tests.builders.self_test import Threshold, level_histories
-from tests.builders.spending import worst_case
+from tests.builders.spending import priced, worst_case
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -113,15 +113,8 @@ def test_noise_is_told_as_a_range_and_is_not_known_of_two_jobs():
     ],
 )
 def test_a_dry_run_says_what_would_become_of_the_run(where, prices, refused, said, notices):
-    common = {"jobs": 1, "submissions": 1, "timeout_seconds": 60, "usd": None}
-    worst = worst_case(
-        targets=[
-            TargetWorst(target=name, instance_type=name, usd_per_hour=usd, **common, **limits)
-            for name, usd in prices.items()
-            for limits in ({"attempts": 1}, {"attempts": 2})  # on one instance
-        ],
-        notes=("These prices are old: let Airflow ask AWS.",),
-    )
+    targets = [each for attempts in (1, 2) for each in priced(prices, attempts)]  # one instance
+    worst = worst_case(targets=targets, notes=("These prices are old: let Airflow ask AWS.",))
     page = page_html(plan_page(RunPlan(jobs=()), worst, refused, where=where))
     assert said in answer(page)
     assert answer(page).endswith(f"The run would {'be refused' if refused else 'start'}.")

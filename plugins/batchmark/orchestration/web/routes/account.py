@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Form, HTTPException
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from batchmark.analysis.cost import boot_and_idling_usd
 from batchmark.changes.alerts.records import Alert, State
 from batchmark.core.errors import AlertError, ConfigError
 from batchmark.core.kinds import COSTING, OWN_JOB_DAG, OWN_JOB_SCHEDULE_DAG
+from batchmark.core.run import RunPlan
 from batchmark.orchestration.schedules import runs_next_month
 from batchmark.orchestration.settings import load_own_jobs
 from batchmark.orchestration.web import airflow_runs
@@ -24,6 +26,8 @@ from batchmark.report.site import costs
 from batchmark.report.site.alerts import alert_views
 
 RECENT_RUNS = 5  # that a forecast rests on
+
+Settled = tuple[datetime, str, float]  # when a run was planned, its id, and what it cost in USD
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -82,10 +86,10 @@ def spent(here: Here, books: Books) -> str:
     forecasts = []
     for dag_id in COSTING:
         coming = airflow_runs.schedule(dag_id, now)
-        of_dag = [usd for _, run_id, usd in settled if dag_of.get(run_id) == dag_id]
         if coming.runs is not None or dag_id == READ_DAG:
-            recent = of_dag[-RECENT_RUNS:]
-            forecasts.append(costs.Forecast(dag_id, coming.runs, coming.paused, recent))
+            of_dag = [each for each in settled if dag_of.get(each[1]) == dag_id]
+            plans = books.plans([run_id for _, run_id, _ in of_dag[-1:]])
+            forecasts.append(_forecast(dag_id, coming.runs, coming.paused, of_dag, plans))
     of_own_jobs = [each for each in settled if dag_of.get(each[1]) == OWN_JOB_DAG]
     forecasts += _of_own_jobs(books, of_own_jobs, now)
     return here.render(
@@ -99,7 +103,7 @@ def spent(here: Here, books: Books) -> str:
 
 
 def _of_own_jobs(
-    books: Library, settled: Sequence[tuple[datetime, str, float]], now: datetime
+    books: Library, settled: Sequence[Settled], now: datetime
 ) -> Iterator[costs.Forecast]:
     """Yield a cost forecast for each of the users' scheduled jobs, based on its latest runs."""
     try:
@@ -114,6 +118,19 @@ def _of_own_jobs(
     plans = books.plans([run_id for _, run_id, _ in settled])
     for name, text in scheduled.items():
         runs_of_job = {run_id for run_id, plan in plans.items() if plan.own_job == name}
-        recent = [usd for _, run_id, usd in settled if run_id in runs_of_job]
-        runs = runs_next_month(text, now)
-        yield costs.Forecast(f"own job {name}", runs, paused, recent[-RECENT_RUNS:])
+        of_job = [each for each in settled if each[1] in runs_of_job]
+        yield _forecast(f"own job {name}", runs_next_month(text, now), paused, of_job, plans)
+
+
+def _forecast(
+    what: str,
+    runs: int | None,
+    paused: bool,
+    settled: Sequence[Settled],
+    plans: Mapping[str, RunPlan],
+) -> costs.Forecast:
+    """Forecast by what the latest runs cost; by the last one's plan what boot and idling add."""
+    recent = settled[-RECENT_RUNS:]
+    plan = plans.get(recent[-1][1]) if recent else None
+    on_top = boot_and_idling_usd(plan.worst_case) if plan and plan.worst_case else ()
+    return costs.Forecast(what, runs, paused, [usd for *_, usd in recent], on_top_usd=on_top)

@@ -242,11 +242,16 @@ def devices(monkeypatch):
     return present
 
 
-def test_cuda_gets_declared_gpus_only_if_all_exist(devices):
-    assert gpus(()) == cuda(()) == {}
+def test_cuda_gets_declared_gpus_only_if_all_exist_and_none_unless_asked_for(devices):
+    def visible(*gpu_ids, sees_all=False):
+        return cuda(gpu_ids, sees_all=sees_all).get("CUDA_VISIBLE_DEVICES")
+
+    assert gpus(()) == {}
     assert gpus(("0", "1")) == {"NVIDIA_VISIBLE_DEVICES": "0,1"}
-    assert cuda(("0", "1")) == {}
+    assert visible("0", "1") is None
     devices.add("/dev/nvidia0")
-    assert cuda(("0", "1")) == {}
+    assert visible("0", "1") is None
     devices.add("/dev/nvidia1")
-    assert cuda(("0", "1")) == {"CUDA_VISIBLE_DEVICES": "0,1"}
+    assert visible("0", "1") == "0,1"
+    assert visible() == ""
+    assert visible(sees_all=True) is None

@@ -17,6 +17,7 @@ from batchmark.orchestration.web.routes import account
 from tests.builders.alerts import change, merged, moved, point, series
 from tests.builders.history import NOON, two_targets
 from tests.builders.libraries import NOW
+from tests.builders.spending import priced, worst_case
 
 EVIL = "<script>alert(1)</script>\"'&"
 
@@ -26,10 +27,13 @@ def test_each_scheduled_dag_has_a_forecast_from_its_own_runs(pages, shelf):
     for run_id, usd in zip(ids, (2.0, 5.0), strict=True):
         shelf.booked(run_id, usd)
     pages.runs = [AirflowRun("own_job_benchmark", ids[0], NOW, "success")]
-    shelf.planned(ids[1], dag_id=access.READ_DAG)
+    worst = worst_case(targets=priced({"a": 1, "b": 2.6}))
+    shelf.planned(ids[1], dag_id=access.READ_DAG, worst_case=worst)
     text = unescape(pages.text("/costs"))
     for dag_id, usd in (("own_job_benchmark", "$8.00"), (access.READ_DAG, "$20.00")):
         assert f"4 scheduled runs of {dag_id} next month, about {usd}: the latest 1 run" in text
+    bill = "With boot and idling of one instance of each target and run: $20.48 to $23.60."
+    assert f"cost $5.00. {bill}" in text
     shelf.booked("run__2", 2.0)
     pages.runs.append(AirflowRun("own_job_benchmark", "run__2", NOW, "success"))
     assert "the latest 2 runs cost $2.00 each." in unescape(pages.text("/costs"))
@@ -46,9 +50,11 @@ def test_each_own_jobs_schedule_has_a_forecast_from_its_own_runs(pages, shelf, m
         shelf.booked(run_id, usd)
         own = OwnJobPlan(name=name, job_definition="theirs")
         job = planned.model_copy(update={"own_job": own})
-        shelf.planned(run_id, dag_id=OWN_JOB_DAG, jobs=(job,))
+        worst = worst_case(targets=priced({"a": 3.6}))
+        shelf.planned(run_id, dag_id=OWN_JOB_DAG, jobs=(job,), worst_case=worst)
     text = unescape(pages.text("/costs"))
     assert re.search(r"[45] scheduled runs of own job a next month, about \$(8|10)\.00:", text)
+    assert re.search(r"and run: \$(8\.48|10\.60) to \$(11\.60|14\.50)\.", text)
     assert "1 scheduled run of own job b next month; the cost per run is not known yet" in text
     assert "own job c" not in text
     pages.schedule = Schedule(None, paused=True)
