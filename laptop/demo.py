@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
@@ -55,7 +56,8 @@ DISTRIBUTED_RUN = {
 IMAGE_SET = {"count": 1024, "size": 96, "shards": 8, "classes": 10}
 EXAMPLE = "published.html"
 RUN_SECONDS = 4 * 3600
-TOLD_STATES = ("success", "failed", "upstream_failed", "up_for_retry")
+ENDED_STATES = ("success", "failed", "upstream_failed")
+TOLD_STATES = (*ENDED_STATES, "up_for_retry")
 PROGRESS = re.compile(r"\[(\d+)/(\d+)\] .*?(; about \d+ \w+ left)?")  # progress in a job's log
 PROGRESS_SECONDS = 5.0  # between two progress lines of a job
 LOG_CHARACTERS = 2000  # of a failed task: Airflow keeps the rest
@@ -231,7 +233,10 @@ def run_benchmark(
         airflow.wait_for_dag(dag_id)
         airflow.unpause(dag_id)
         run_id = airflow.trigger(dag_id, conf)
-        clock.say(f"Airflow: DAG run {run_id} of {dag_id} started with {dict(conf)}")
+        options = dict(conf)
+        if "sides" in conf:  # by name: their definitions fill half a screen
+            options["sides"] = [side["name"] for side in conf["sides"]]
+        clock.say(f"Airflow: DAG run {run_id} of {dag_id} started with {options}")
         config = aws.config()
         log_lines = aws.new_log_lines(str(config.log_group))
         next(log_lines)  # skip lines of earlier runs
@@ -298,12 +303,19 @@ class TaskStates:
         self._seen: dict[str, str] = {}
 
     def ended(self) -> list[str]:
-        """Return a line for each task that has newly succeeded, failed or come up for retry."""
+        """Return a line for each task that has newly succeeded, failed or come up for retry.
+
+        Of a mapped task, it also says how many have ended.
+        """
         lines = []
-        for task in self._airflow.task_instances(self._dag_id, self._run_id):
-            name, state = _name(task), str(task["state"])
+        tasks = self._airflow.task_instances(self._dag_id, self._run_id)
+        mapped = Counter(task["task_id"] for task in tasks)
+        ended = Counter(task["task_id"] for task in tasks if task["state"] in ENDED_STATES)
+        for task in tasks:
+            name, state, task_id = _name(task), str(task["state"]), task["task_id"]
             if self._seen.get(name) != state and state in TOLD_STATES:
-                lines.append(f"Airflow: {name} {state}")
+                how_far = f" ({ended[task_id]} of {mapped[task_id]})" if mapped[task_id] > 1 else ""
+                lines.append(f"Airflow: {name} {state}{how_far}")
             self._seen[name] = state
         return lines
 

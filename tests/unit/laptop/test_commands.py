@@ -353,7 +353,7 @@ def test_the_other_demos_have_stacks_and_dags_of_their_own(
     assert all(f'"{target}"' in demo.SHARING_PROFILE.read_text() for target in SHARED)
 
 
-def test_the_demo_tells_progress_instead_of_every_row_and_each_task_once(monkeypatch):
+def test_the_demo_tells_progress_instead_of_every_row(monkeypatch):
     now = 100.0
     monkeypatch.setattr(demo.time, "monotonic", lambda: now)
     jobs = demo.JobProgress()
@@ -373,11 +373,29 @@ def test_the_demo_tells_progress_instead_of_every_row_and_each_task_once(monkeyp
     assert list(jobs.lines_to_show(second)) == ["g5: batchmark-job: wrote x"]
     now += demo.PROGRESS_SECONDS
     assert list(jobs.lines_to_show(second[:1])) == ["g5: 2 of 26 rows measured"]
-    states = ["queued", "running", "success", "success"]
-    task = {"task_id": "compare", "map_index": -1}
-    airflow = SimpleNamespace(task_instances=lambda *_: [{**task, "state": states.pop(0)}])
+
+
+def test_the_demo_tells_each_task_once_and_how_many_of_a_kind_have_ended():
+    def seen(*states):
+        return [
+            {"task_id": "compare", "map_index": -1, "state": states[0]},
+            *({"task_id": "run", "map_index": n, "state": states[n + 1]} for n in range(2)),
+        ]
+
+    polls = [
+        seen("queued", "running", "up_for_retry"),
+        seen("queued", "success", "running"),
+        seen("success", "success", "failed"),
+        seen("success", "success", "failed"),
+    ]
+    airflow = SimpleNamespace(task_instances=lambda *_: polls.pop(0))
     tasks = demo.TaskStates(airflow, demo.DAG_ID, "a-run")
-    assert [tasks.ended() for _ in range(4)] == [[], [], ["Airflow: compare success"], []]
+    assert [tasks.ended() for _ in range(4)] == [
+        ["Airflow: run[1] up_for_retry (0 of 2)"],
+        ["Airflow: run[0] success (1 of 2)"],
+        ["Airflow: compare success", "Airflow: run[1] failed (2 of 2)"],
+        [],
+    ]
 
 
 def test_the_local_cloud_keeps_its_port_where_it_is_free(tmp_path):
