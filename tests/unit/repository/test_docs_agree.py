@@ -102,33 +102,29 @@ def rows_of(title):
 
 def test_what_a_month_costs_in_all():
     rows = rows_of("A month, in all")
-    one, together = rows["idle and one"], rows["**idle and both**"]
-    weekly = rows["+ `gpu_cpu_benchmark`, or an own job, weekly"]
-    added = [rows["[idle](#what-it-costs-while-idle)"], weekly, weekly]
-    first = rows["+ an own job's first month: 14 days daily, then weekly"]
-    short, first_short = rows["+ an own job of seconds, weekly"], rows["+ the same of seconds"]
+    idle, own = rows["[idle](#what-it-costs-while-idle)"], rows["idle, own jobs alone"]
+    together = rows["**idle and both**"]
+    own_alone = rows["**own jobs alone, one of 5 to 10 minutes**"]
+    weekly = rows["+ `gpu_cpu_benchmark`, or an own job of 5 to 10 minutes, weekly"]
+    booting = rows["+ any own job, weekly: boot and idling"]
+    a_minute = rows["+ each minute of its jobs on each target"]
     runs = []
     for column, types in enumerate((TWO, SIX)):
         a_run = [round(minutes / 60 * an_hour(types), 2) for minutes in OF_A_RUN]
         runs.append("${:.2f} to ${:.2f}".format(*a_run))
-        of_seconds = [minutes / 60 * an_hour(types) for minutes in BOOT_AND_IDLING]
-        for row, times, usd in (
-            (weekly, 4.35, a_run),
-            (first, 14 + 4.35 - 14 / 7, a_run),
-            (short, 4.35, of_seconds),
-            (first_short, 14 + 4.35 - 14 / 7, of_seconds),
-        ):
-            assert row[column] == pytest.approx([1.08 * times * one for one in usd], abs=0.006)
-        for sums, rows_added in ((one, added[:2]), (together, added)):
+        for row, minutes in ((booting, BOOT_AND_IDLING), (a_minute, (1, 1))):
+            usd = [minute / 60 * an_hour(types) for minute in minutes]
+            assert row[column] == pytest.approx([1.08 * 4.35 * one for one in usd], abs=0.006)
+        assert weekly[column] == pytest.approx([1.08 * 4.35 * one for one in a_run], abs=0.006)
+        for sums, rows_added in ((own_alone, [own, weekly]), (together, [idle, weekly, weekly])):
             ends = zip(*(row[column] for row in rows_added), strict=True)
             assert list(map(sum, ends)) == pytest.approx(sums[column])
-    of_two = "${:.2f} to ${:.2f}".format(*(m / 60 * an_hour(TWO) for m in BOOT_AND_IDLING))
-    told = f"{runs[0]} for two ({of_two} if jobs take seconds) and {runs[1]} for six, and about 8 %"
-    assert f"{told} for volumes and addresses; a month has 4.35 weeks" in words("runbook.md")
+    told = f"{runs[0]} for two and {runs[1]} for six, and about 8 % for volumes and addresses; "
+    told += "a month has 4.35 weeks, with 14 daily runs first"
+    assert f"{told} {(14 + 4.35 - 14 / 7) / 4.35:.2f} times as many runs" in words("runbook.md")
     usd = HOURS_PER_MONTH * load_prices().on_demand["m5.large"]
     assert f"an m5.large for your Airflow ${usd:.2f}" in words("runbook.md")
     image = rows_of("What it costs while idle")["job image in ECR"][0][0]
-    idle, own = rows["[idle](#what-it-costs-while-idle)"], rows["idle, own jobs alone"]
     for column, ends in enumerate(idle):
         assert own[column] == pytest.approx([usd - image for usd in ends])
     assert f"no image of ours (${image:.2f})" in words("runbook.md")
