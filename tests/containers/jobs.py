@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 from typing import Any
 
-from local_cloud.batch.running.docker_runtime import OWNER
+from local_cloud.batch.running.docker_runtime import JOB, OWNER
 from tests.clouds import Cloud, running
 from tests.containers.images import PYTHON
 
@@ -40,6 +40,10 @@ def containers_of(client: Any, cloud: Cloud) -> list[Any]:
     owner = f"{cloud.endpoint_url} on the host"
     filters = {"label": f"{OWNER}={owner}"}
     return client.containers.list(all=True, filters=filters, ignore_removed=True)
+
+
+def running_containers(client: Any, job_id: str) -> list[Any]:
+    return client.containers.list(filters={"label": f"{JOB}={job_id}"}, ignore_removed=True)
 
 
 def start(*options: str) -> AbstractContextManager[Cloud]:

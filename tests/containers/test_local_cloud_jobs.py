@@ -4,11 +4,18 @@ import json
 
 import pytest
 
-from local_cloud.batch.running.docker_runtime import JOB
 from local_cloud.batch.running.log_stream import MAX_EVENT_BYTES
 from tests.containers.host_processes import kill
 from tests.containers.images import PYTHON as IMAGE
-from tests.containers.jobs import DEAF, FOR_EVER, addresses, containers_of, run_nodes, start
+from tests.containers.jobs import (
+    DEAF,
+    FOR_EVER,
+    addresses,
+    containers_of,
+    run_nodes,
+    running_containers,
+    start,
+)
 from tests.waiting import wait_for
 
 MIB = 2**20
@@ -34,14 +41,9 @@ def submit(cloud):
     return submitted
 
 
-def inspected(client, job_id):
-    (container,) = client.containers.list(filters={"label": f"{JOB}={job_id}"})
-    return container.attrs
-
-
 def seen_out_of_memory(client, job_id):
     """The job's running container, once the engine knows of a process killed for memory."""
-    running = client.containers.list(filters={"label": f"{JOB}={job_id}"}, ignore_removed=True)
+    running = running_containers(client, job_id)
     return next((each for each in running if each.attrs["State"]["OOMKilled"]), None)
 
 
@@ -210,7 +212,8 @@ def test_limits_are_the_engines(cloud, submit, client):
         linuxParameters={"maxSwap": 32, "devices": [{"hostPath": "/dev/null"}]},
     )
     cloud.wait_for(job_id, "RUNNING")
-    host = inspected(client, job_id)["HostConfig"]
+    (container,) = running_containers(client, job_id)
+    host = container.attrs["HostConfig"]
     assert (host["Memory"], host["CpuShares"]) == (96 * MIB, 1024)
     assert host["MemorySwap"] in (128 * MIB, -1)  # -1: this kernel counts no swap
     assert host["Privileged"] is True

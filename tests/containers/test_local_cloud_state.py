@@ -6,8 +6,14 @@ import time
 import pytest
 
 from laptop.processes import free_port
-from local_cloud.batch.running.docker_runtime import JOB
-from tests.containers.jobs import CONTAINERS, DEAF, FOR_EVER, containers_of, define
+from tests.containers.jobs import (
+    CONTAINERS,
+    DEAF,
+    FOR_EVER,
+    containers_of,
+    define,
+    running_containers,
+)
 from tests.containers.restarting import restarting
 from tests.waiting import wait_for
 
@@ -69,7 +75,7 @@ def test_jobs_go_on_and_those_that_ended_are_read(cloud, submit, again, client):
 
 def tell(client, job_id):
     """Let a job of TOLD go on; returns its container."""
-    (container,) = client.containers.list(filters={"label": f"{JOB}={job_id}"})
+    (container,) = running_containers(client, job_id)
     container.kill(signal="SIGUSR1")
     return container
 
