@@ -30,8 +30,8 @@ from laptop.stack import reach_loopback_directly
 HEALTHY_SECONDS = 480  # above docker-compose.yaml's start_period and three failed checks: 7 min
 
 
-def up(deployment: Deployment, *, build: bool = True) -> float:
-    """Start or update all services; return how many seconds they took to become healthy.
+def up(deployment: Deployment, *, build: bool = True) -> None:
+    """Start or update all services, and wait until they are healthy.
 
     Raises:
         LaptopError: something is missing, a port is taken, or a service does not become healthy.
@@ -58,8 +58,7 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
                 compose("up", "--detach", "--wait", "--no-build", LOCAL_CLOUD)
                 filled = beside.submit(cloud.fill, clock)
             wait_until_healthy(compose)
-            seconds = time.monotonic() - started
-            clock.say(f"everything is healthy after {seconds:.0f} s")
+            clock.say(f"everything is healthy after {time.monotonic() - started:.0f} s")
             if local:
                 filled.result()
     print(
@@ -72,7 +71,6 @@ def up(deployment: Deployment, *, build: bool = True) -> float:
             f"{deployment.settings} is your own file, so it was left unchanged; `docker compose` "
             "reads it"
         )
-    return seconds
 
 
 def down(deployment: Deployment, *, delete_volumes: bool = False) -> None:

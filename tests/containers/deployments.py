@@ -36,7 +36,6 @@ class Running:
 
     deployment: Deployment
     engine: docker.DockerClient
-    seconds_until_healthy: float
 
     @cached_property
     def compose(self) -> Compose:
@@ -151,7 +150,7 @@ class Running:
 def deployed(deployment: Deployment, engine: docker.DockerClient) -> Iterator[Running]:
     """A deployment of the images as they are; nothing of it is left afterwards."""
     try:
-        seconds = lifecycle.up(deployment, build=False)
-        yield Running(deployment, engine, seconds)
+        lifecycle.up(deployment, build=False)
+        yield Running(deployment, engine)
     finally:
         lifecycle.down(deployment, delete_volumes=True)
