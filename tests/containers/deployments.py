@@ -108,6 +108,9 @@ class Running:
         (found,) = self.engine.containers.list(all=True, filters={"label": labels})
         return found
 
+    def health(self, service: str) -> str:
+        return str(self.container(service).attrs["State"]["Health"]["Status"])
+
     def kill(self, *services: str) -> None:
         """SIGKILL the main processes of services, as the kernel does when memory is short.
 
@@ -134,10 +137,7 @@ class Running:
         return state if found else None
 
     def wait_until_healed(self, service: str) -> None:
-        self.wait(
-            lambda: self.container(service).attrs["State"]["Health"]["Status"] == "healthy",
-            f"healthy {service}",
-        )
+        self.wait(lambda: self.health(service) == "healthy", f"healthy {service}")
 
     def wait(
         self, condition: Callable[[], T | None], what: str, seconds: float = PATIENCE_SECONDS
