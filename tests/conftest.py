@@ -3,6 +3,7 @@
 import atexit
 import functools
 import gc
+import inspect
 import os
 import shutil
 import tempfile
@@ -42,6 +43,8 @@ if not Path(os.environ.get("TF_CLI_CONFIG_FILE", "")).is_file():
 
 # All sessions share botocore's models of AWS's services: large files, and tests make many clients.
 botocore.loaders.create_loader = functools.cache(botocore.loaders.create_loader)
+# Airflow's AWS hooks go through all callers for a user agent; no test needs their lines of code.
+inspect.stack.__defaults__ = (0,)
 
 # What takes longest begins first, so that no worker is left alone with it at the end; but what
 # stands on the apply that the first of these makes comes when that may be done.

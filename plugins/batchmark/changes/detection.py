@@ -176,7 +176,7 @@ def p_value(before: Array, after: Array) -> float:
     squares = sum(float(np.sum((logs - logs.mean()) ** 2)) for logs in clipped)
     error = np.sqrt(squares / degrees * sum(1 / logs.size for logs in clipped)) + LEAST_SPREAD
     t = abs(float(clipped[1].mean() - clipped[0].mean())) / error
-    return min(1.0, (MOST_AFTER - LEAST_AFTER + 1) * 2 * float(scipy.stats.t.sf(t, degrees)))
+    return min(1.0, (MOST_AFTER - LEAST_AFTER + 1) * 2 * float(scipy.special.stdtr(degrees, -t)))
 
 
 def _clipped(logs: Array) -> Array:

@@ -107,4 +107,4 @@ def _strength(before: Array, after: Array) -> float:
         squares += float(np.sum(noise.clipped**2))
     error = np.sqrt(squares / degrees * (1 / before.size + 1 / after.size))
     t = abs(means[1] - means[0]) / max(error, LEAST_ERROR)
-    return float(t / scipy.stats.t.isf(KEPT_P_VALUE / 2, degrees))
+    return float(t / -scipy.special.stdtrit(degrees, KEPT_P_VALUE / 2))

@@ -4,6 +4,9 @@ Each job contributes the log of its median. The logs of identical jobs scatter w
 deviation s, so a difference of means over m and n jobs has the standard error sqrt(s1²/m + s2²/n)
 and is tested with Student's t (Welch, Biometrika 34 (1947) 28; Satterthwaite, Biometrics Bulletin 2
 (1946) 110).
+
+Quantiles come from `scipy.special`, as those of `scipy.stats` do, which takes longer to load and to
+answer.
 """
 
 from __future__ import annotations
@@ -135,12 +138,12 @@ def log_spread(medians: Sequence[float]) -> float:
 
 def upper_bound(log_sd: float, degrees: int) -> float:
     """Return the one-sided upper CONFIDENCE bound on a standard deviation (chi-squared)."""
-    return log_sd * math.sqrt(degrees / float(scipy.stats.chi2.ppf(INTERVAL_LEVEL, degrees)))
+    return log_sd * math.sqrt(degrees / float(_chi_squared(INTERVAL_LEVEL, degrees)))
 
 
 def largest_credible(known: JobNoise, jobs: int) -> float:
     """Return the scatter that jobs with this noise exceed in 1 of 100 cases (F distribution)."""
-    return known.log_sd * math.sqrt(float(scipy.stats.f.isf(0.01, jobs - 1, known.degrees)))
+    return known.log_sd * math.sqrt(float(scipy.special.fdtri(jobs - 1, known.degrees, 0.99)))
 
 
 def repeats_to_detect(change: float, floor: float) -> int:
@@ -150,7 +153,7 @@ def repeats_to_detect(change: float, floor: float) -> int:
     an estimate from one side's jobs.
     """
     log_sd = _log_sd(floor)
-    both = float(scipy.stats.norm.isf(LEVEL / 2) + scipy.stats.norm.ppf(T_TEST_POWER))
+    both = float(scipy.special.ndtri(T_TEST_POWER) - scipy.special.ndtri(LEVEL / 2))
     jobs = max(MINIMUM_SAMPLES, math.floor(2 * (both * log_sd / math.log1p(change)) ** 2))
     while change_detected_by(jobs, floor) > change:
         jobs += 1
@@ -190,7 +193,7 @@ def _critical(
     with np.errstate(divide="ignore"):
         welch = np.square(variance) / uncertainty
     degrees = np.minimum(welch, 2 * min(first_degrees, second_degrees))
-    return np.asarray(scipy.stats.t.isf(level / 2, degrees) * np.sqrt(variance))
+    return np.asarray(-scipy.special.stdtrit(degrees, level / 2) * np.sqrt(variance))
 
 
 @lru_cache(maxsize=4096)
@@ -213,7 +216,7 @@ def _detectable(
     )
 
     def excess_power(difference: float) -> float:
-        return float(np.mean(scipy.stats.norm.cdf(difference - criticals))) - T_TEST_POWER
+        return float(np.mean(scipy.special.ndtr(difference - criticals))) - T_TEST_POWER
 
     return float(scipy.optimize.brentq(excess_power, 0.0, float(criticals.max()) + 10))
 
@@ -224,4 +227,9 @@ def _scatters(degrees: float) -> NDArray[np.float64]:
     if math.isinf(degrees):
         return np.ones(1)
     quantiles = (np.arange(QUANTILES) + 0.5) / QUANTILES
-    return np.asarray(scipy.stats.chi2.ppf(quantiles, degrees) / degrees)
+    return _chi_squared(quantiles, degrees) / degrees
+
+
+def _chi_squared(share: Values, degrees: float) -> NDArray[np.float64]:
+    """Return the quantiles below which these shares of a chi-squared distribution lie."""
+    return np.asarray(2 * scipy.special.gammaincinv(degrees / 2, share))

@@ -202,7 +202,7 @@ def _unresampled(log_sd: float, degrees: float | None, jobs: int, *, resampled: 
     Resampling n jobs reproduces (n - 1) / n of their variance.
     """
     tail = (1 - CONFIDENCE) / 2
-    wider = scipy.stats.t.isf(tail, degrees) / scipy.stats.norm.isf(tail) if degrees else 1.0
+    wider = scipy.special.stdtrit(degrees, tail) / scipy.special.ndtri(tail) if degrees else 1.0
     given = (jobs - 1) / jobs if resampled else 0.0
     return log_sd * math.sqrt((wider**2 - given) / jobs)
 
