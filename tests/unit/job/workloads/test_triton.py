@@ -21,14 +21,12 @@ WORKLOADS = {"blur": gaussian_blur.GaussianBlur(), "sobel": edge_detection.EdgeD
 # 17 rows are several strips. All kernels find their strip in the same way, and a blur takes longest
 # to interpret.
 CASES = [
-    ("blur", (2, 1, 8, 9), "float32"),
     ("blur", (1, 1, 8, 600), "float32"),
     ("blur", (1, 1, 17, 8), "float16"),
-    ("blur", (1, 1, 8, 8), "bfloat16"),
+    ("blur", (2, 1, 8, 9), "bfloat16"),
     ("sobel", (1, 1, 2, 2), "float32"),
     ("sobel", (1, 1, 17, 600), "float32"),
-    ("sobel", (1, 1, 17, 5), "float16"),
-    ("sobel", (2, 1, 3, 5), "bfloat16"),
+    ("sobel", (2, 1, 3, 5), "float16"),
     ("sobel", (1, 1, 9, 1100), "bfloat16"),
 ]
 

@@ -7,6 +7,7 @@ import pytest
 from batchmark_job import job
 from batchmark_job.command_line import main
 from batchmark_job.errors import InputError
+from batchmark_job.measuring import entry
 from batchmark_job.result.document import MeasurementStatus, parse_document
 from batchmark_job.suites import SUITES, find_suite
 from batchmark_job.workloads.own.files import BUNDLED, find_workload
@@ -30,8 +31,9 @@ def reference(numbers):
 
 @pytest.fixture
 def workers_here(monkeypatch):
-    """As a job of its own processes takes longer, and says the same."""
+    """As a job of its own processes takes longer, and says the same; so do inputs for a cache."""
     monkeypatch.setattr(job, "run_job", run_job_here)
+    monkeypatch.setattr(entry, "MOST_INPUT_SETS", 2)
 
 
 @pytest.fixture
