@@ -65,6 +65,7 @@ def test_each_shard_comes_from_the_file_system_in_an_order_that_the_seed_decides
     assert first != sorted(first)
 
 
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # on a single core
 def test_batches_of_worker_processes_are_normalised_by_colour_and_channels_last_on_the_device(
     folder,
 ):
