@@ -72,11 +72,10 @@ def test_flops_are_those_counted(workload, shapes, side):
         network = workload.network(weights)
     with FlopCounterMode(display=False) as counter:
         logits = network(images)
-    if workload is TRAINING:
-        assert logits.shape == (2, 1000)
-        assert INFERENCE.flops({"batch": 2}) == counter.get_total_flops()
-    with FlopCounterMode(display=False) as counter:
-        network(images).sum().backward()
+        if workload is TRAINING:
+            assert logits.shape == (2, 1000)
+            assert INFERENCE.flops({"batch": 2}) == counter.get_total_flops()
+        logits.sum().backward()
     assert workload.flops({"batch": 2}) == counter.get_total_flops()
 
 
@@ -225,7 +224,7 @@ def test_memory_needs_are_upper_bounds_and_bytes_leave_activations_out():
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_replays_of_a_captured_step_train_like_the_step_itself(dtype):
     """The steps of the warm-up are undone, momentum included."""
-    inputs = CNN.make_inputs({"batch": 4}, dtype, seed=5)
+    inputs = CNN.make_inputs({"batch": 1}, dtype, seed=5)
     weights = []
     for step in (SgdStep(CNN), GraphedSgdStep(SgdStep(CNN))):
         on_device = tuple(tensor.cuda() for tensor in step.arrange(inputs))
