@@ -235,11 +235,6 @@ def account(monkeypatch):
 
 
 def test_airflows_own_credentials_of_that_moment_open_the_cluster(account, monkeypatch, tmp_path):
-    with kubeconfig(published()) as path:
-        api = ClusterApi(published(), kubernetes_hook(path).api_client, sleep=lambda _: None)
-        (node,) = api.nodes()
-        assert node["metadata"]["labels"] == {"eks-node": "gpu"}
-    assert not Path(path).exists()
     # As those of a role, which whoever gives them renews in a file or at an address.
     keys = tmp_path / "credentials"
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(keys))
@@ -253,7 +248,9 @@ def test_airflows_own_credentials_of_that_moment_open_the_cluster(account, monke
     with kubeconfig(published()) as path:
         assert "AKIAEXPIRED" not in Path(path).read_text()
         renew(KEY)
-        assert ClusterApi(published(), kubernetes_hook(path).api_client).nodes()
+        (node,) = ClusterApi(published(), kubernetes_hook(path).api_client).nodes()
+        assert node["metadata"]["labels"] == {"eks-node": "gpu"}
+    assert not Path(path).exists()
 
 
 @pytest.fixture
