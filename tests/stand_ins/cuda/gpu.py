@@ -67,7 +67,7 @@ class SimulatedGpu:
                 f"CUDA out of memory. Tried to allocate {needed / 2**20:.2f} MiB."
             )
         self.held[StorageWeakRef(storage)] = needed
-        self.peak_bytes = max(self.peak_bytes, self.allocated_bytes())
+        self.peak_bytes = max(self.peak_bytes, sum(self.held.values()))
         return tensor
 
     def holds(self, tensor: torch.Tensor) -> bool:

@@ -20,8 +20,12 @@ from tests.stand_ins import cuda
 from tests.stand_ins.looked_at_clock import LookedAtClock
 from tests.stand_ins.workers import bench_here
 
-pytestmark = pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
+pytestmark = [
+    pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none"),
+    pytest.mark.usefixtures("short_turns"),
+]
 LIMITS = RowLimits(samples=10, max_seconds=0.1)
+SMALL = {"cache_bytes": 2**16}  # which few inputs fill
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +45,7 @@ def own_clock(monkeypatch):
 
 @pytest.fixture
 def a10g():
-    with cuda.installed("A10G") as gpu:
+    with cuda.installed("A10G", **SMALL) as gpu:
         yield gpu
 
 
@@ -66,14 +70,14 @@ def test_streams_are_threads_of_one_process_each_with_its_own(a10g):
 
 
 def test_a_card_says_whether_it_is_split_and_what_is_used():
-    with cuda.installed("A100") as gpu:
+    with cuda.installed("A100", **SMALL) as gpu:
         gpu.card.mig_modes = (1, 1)
         assert measured("time_slicing").sharing.mig_enabled is True
         gpu.card.mig_modes = (0, 1)
         row = measured("time_slicing")
     assert row.sharing.mig_enabled is False
     assert row.sharing.device_memory_bytes == 0  # the stand-in's is constant
-    with cuda.installed("T4"):
+    with cuda.installed("T4", **SMALL):
         assert measured("exclusive").sharing.mig_enabled is None
 
 
@@ -147,7 +151,7 @@ def test_what_becomes_of_one_stream_takes_nothing_from_the_others(
 
     monkeypatch.setattr(replicas, "disturb", disturb_until_the_end)
     monkeypatch.setattr(replicas, "LAST_STEP_SECONDS", 0.1 if outcome == "hung" else 60)
-    with cuda.installed("T4", memory_bytes=2**28):
+    with cuda.installed("T4", memory_bytes=2**28, **SMALL):
         row = measured("streams", 3, disturbance=Disturbance(disturbance))
         ended.set()
     assert [replica.outcome for replica in row.sharing.replicas] == [outcome, "ran", "ran"]
@@ -155,7 +159,7 @@ def test_what_becomes_of_one_stream_takes_nothing_from_the_others(
 
 
 def test_a_limit_of_threads_shows_in_what_cuda_offers(control):
-    with cuda.installed("A10G", multiprocessors=20):
+    with cuda.installed("A10G", multiprocessors=20, **SMALL):
         row = measured("mps", limits=MpsLimits(thread_percentage=25))
     assert row.sharing.replicas[0].multiprocessors == 20
     said = "25 % of the threads has no visible effect: a client still sees all 20 SMs"
@@ -166,5 +170,5 @@ def test_a_limit_of_memory_that_does_not_bind_is_found(control, a10g):
     row = asked("mps", limits=MpsLimits(memory_mib=64))
     assert row.status == "failed"
     assert "a client limited to 67108864 bytes was able to allocate 1.1 times as much" in row.reason
-    with cuda.installed("A10G", memory_bytes=66 * 2**20):  # as if it did
+    with cuda.installed("A10G", memory_bytes=66 * 2**20, **SMALL):  # as if it did
         measured("mps", limits=MpsLimits(memory_mib=64))
