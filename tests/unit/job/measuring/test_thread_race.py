@@ -160,7 +160,7 @@ def races(usable, draws, monkeypatch, counts=None):
     return np.concatenate(found).T
 
 
-@pytest.mark.parametrize("usable", [2, 16, 64, 192])
+@pytest.mark.parametrize("usable", [2, 16, pytest.param(64, marks=pytest.mark.monte_carlo), 192])
 @pytest.mark.parametrize(
     ("draws", "share"), [(12, 0.9), pytest.param(150, 0.99, marks=pytest.mark.monte_carlo)]
 )
