@@ -4,6 +4,7 @@ import io
 import json
 import re
 import typing
+from functools import cache
 
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -135,6 +136,7 @@ def assert_plain(text, lines, *, is_log=True):
 PLAIN = re.sub(r"[^a-z]+", "_", STEERING)
 
 
+@cache
 def run_with(text, day=0):
     """A run whose documents, plans and jobs have `text` behind all that people name."""
     jobs = []
@@ -146,6 +148,7 @@ def run_with(text, day=0):
     return build_run(*jobs)
 
 
+@cache
 def compared(text):
     one, other = (
         Chosen(run_with(text, day), two_targets().jobs[0].planned.target + text, PRICES)
