@@ -97,13 +97,15 @@ def failed_check():
 @pytest.fixture(scope="module")
 def pages():
     return {
-        "nine-pairs": render_html(nine_pairs()),
-        "lost-jobs": render_html(lost()),
+        "nine-pairs": render_html(nine_pairs(), drawn=True),
+        "lost-jobs": render_html(lost(), drawn=True),
         "published-alone": page_html(published_page()),
-        "nodes": render_html(nodes(), beside={"what-if": "scaling.html"}),
+        "nodes": render_html(nodes(), beside={"what-if": "scaling.html"}, drawn=True),
         "what-if": page_html(beside(nodes())[0].page),
         # As of a target without its GPU, which has the longest name.
-        "own-job": render_html(own_job()).replace("c5.2xlarge", "g4dn.xlarge (ran on the CPU)"),
+        "own-job": render_html(own_job(), drawn=True).replace(
+            "c5.2xlarge", "g4dn.xlarge (ran on the CPU)"
+        ),
         "checks": page_html(environment_page(failed_check())),
     }
 

@@ -4,11 +4,14 @@ import io
 import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from unittest.mock import patch
 
 from rich.console import Console
 
 from batchmark.analysis.comparison import compare
+from batchmark.report import charts
 from batchmark.report.answer import first_screen
+from batchmark.report.blocks import Chart
 from batchmark.report.model import build_report
 from batchmark.report.page import page_html
 from batchmark.report.pages.run_page import run_page
@@ -22,6 +25,7 @@ NOTICE = (
 )
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 FROM_ELSEWHERE = {"script", "link", "img", "iframe", "object", "embed", "base"}
+UNDRAWN = "<svg></svg>"
 VOID = {"meta", "br", "line", "circle", "input"}
 
 
@@ -29,8 +33,12 @@ def report_of(run, prices=PRICES, **fields):
     return build_report(compare(run, prices), **{"created_at": NOON} | fields)
 
 
-def render_html(report, beside=None):
-    return page_html(run_page(report), beside or {})
+def render_html(report, beside=None, *, drawn=False):
+    """A run's page; its charts, which take most of its time, are drawn for who looks at them."""
+    if drawn:
+        return page_html(run_page(report), beside or {})
+    with patch.object(Chart, "svg", UNDRAWN), patch.object(charts, "draw", lambda *_: UNDRAWN):
+        return page_html(run_page(report), beside or {})
 
 
 def terminal(report, width=160):

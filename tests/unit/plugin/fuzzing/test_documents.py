@@ -74,7 +74,7 @@ def check_report(made):
     comparison = Comparison.model_validate_json(compare(made.run, PRICES).model_dump_json())
     report = build_report(comparison, created_at=NOON)
     assert json.loads(render_json(report))["run_id"] == RUN.run_id
-    assert GOOD.planned.target in render_html(report)
+    assert GOOD.planned.target in render_html(report, drawn=True)
     assert GOOD.planned.target in terminal(report)
 
 

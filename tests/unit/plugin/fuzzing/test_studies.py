@@ -61,6 +61,6 @@ def check(made, run):
     for jobs in ([job], [job, *others]) if others else ([job],):
         report = report_of(build_run(*jobs))
         assert Report.model_validate_json(render_json(report)) == report
-        pages = [render_html(report), *(page_html(one.page) for one in beside(report))]
+        pages = [render_html(report, drawn=True), *(page_html(one.page) for one in beside(report))]
         assert "<script>alert" not in "".join(pages)
         assert "\x1b" not in terminal(report)

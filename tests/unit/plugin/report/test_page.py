@@ -79,11 +79,15 @@ def test_prices_of_another_month_are_called_stale(run_of_gpu):
 
 def test_the_fallback_is_said_first_and_no_figure_is_called_a_gpus(report_of_laptop, report_of_gpu):
     assert terminal(report_of_laptop).splitlines()[0] == NOTICE
-    assert Page(render_html(report_of_laptop)).texts[0] == NOTICE
+    assert Page(render_html(report_of_laptop, drawn=True)).texts[0] == NOTICE
     assert "ran on the CPU" in terminal(report_of_laptop, width=80)
-    for text in (terminal(report_of_gpu), render_html(report_of_gpu), render_json(report_of_gpu)):
+    for text in (
+        terminal(report_of_gpu),
+        render_html(report_of_gpu, drawn=True),
+        render_json(report_of_gpu),
+    ):
         assert "ran on the CPU" not in text
-    page = Page(render_html(report_of_laptop))
+    page = Page(render_html(report_of_laptop, drawn=True))
     headings = [
         attributes["data-label"]
         for attributes in page.attributes("td")
@@ -96,7 +100,7 @@ def test_the_fallback_is_said_first_and_no_figure_is_called_a_gpus(report_of_lap
 
 
 def test_the_page_is_self_contained_accessible_and_named_by_suite_and_targets(report_of_gpu):
-    html = render_html(report_of_gpu)
+    html = render_html(report_of_gpu, drawn=True)
     page = Page(html)
     page.check()
     assert page.attributes("html") == [{"lang": "en"}]

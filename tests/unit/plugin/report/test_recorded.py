@@ -46,7 +46,7 @@ def test_a_row_that_never_settled_is_not_compared_and_no_other_is_an_ec2_instanc
     assert all(row.speedup for row in pair.rows)
     ((workload, parameters),) = [(row.workload, row.parameters) for row in pair.uncompared]
     assert (workload, parameters) == ("cnn_training_step", {"batch": 2})
-    for said in (terminal(report), render_html(report)):
+    for said in (terminal(report), render_html(report, drawn=True)):
         assert "a machine outside EC2" in said
         assert "NVIDIA H200" in said
 

@@ -115,7 +115,7 @@ def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, wh
     (answer,) = answers(found)
     (said,) = [caution for caution in answer.cautions if caution.startswith(whose)]
     assert "None of the figures comes from a " in said
-    for shown in (render_html(found).replace("&#39;", "'"), terminal(found)):
+    for shown in (render_html(found, drawn=True).replace("&#39;", "'"), terminal(found)):
         assert said in shown
     if "CPU" in said:
         assert "time-slicing" not in terminal(found)

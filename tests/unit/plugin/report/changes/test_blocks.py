@@ -148,7 +148,7 @@ def test_the_section_is_valid_accessible_near_the_top_and_folds_rows_beyond_the_
     compared, changes
 ):
     report = report_of(compared, changes=changes, alerts=AlertBoard(lines=()))
-    html = render_html(report)
+    html = render_html(report, drawn=True)
     Page(html).check()
     assert html.index('id="changes"') < html.index('id="pair-1"')
     assert html.count('<svg class="history') == 11  # not the speedup, which its time explains

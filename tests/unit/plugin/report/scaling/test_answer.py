@@ -179,7 +179,7 @@ def test_what_is_no_gpus_figure_says_so_wherever_it_is_shown(target, changes, wh
     (said,) = [caution for caution in answer(found).cautions if caution.startswith(whose)]
     assert said.endswith("GPU.")
     assert ("which communicate through gloo." in said) == on_cpu
-    for shown in (render_html(found).replace("&#39;", "'"), terminal(found)):
+    for shown in (render_html(found, drawn=True).replace("&#39;", "'"), terminal(found)):
         assert said in shown
         if on_cpu:
             assert "1 process a node" in shown
