@@ -20,10 +20,7 @@ from tests.stand_ins import cuda
 from tests.stand_ins.looked_at_clock import LookedAtClock
 from tests.stand_ins.workers import bench_here
 
-pytestmark = [
-    pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none"),
-    pytest.mark.usefixtures("short_turns"),
-]
+pytestmark = pytest.mark.skipif(cuda.REAL_DEVICE, reason="simulates a GPU where there is none")
 LIMITS = RowLimits(samples=10, max_seconds=0.1)
 SMALL = {"cache_bytes": 2**16}  # which few inputs fill
 
@@ -36,7 +33,7 @@ def own_environment(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def own_clock(monkeypatch):
+def own_clock(monkeypatch, short_turns):
     """On a busy machine, too, all replicas begin in time and step in each window."""
     clock = LookedAtClock()
     for module in (group, replicas, prepared):

@@ -30,10 +30,10 @@ from tests.builders.sharing import curve_rows, shared_row, sharing_job
 from tests.stand_ins.visitors import RIGHTS, sides
 
 
-def reported(shelf, run, changes=None, *, page=True):
+def reported(shelf, run, changes=None):
     """A run that is in the history and has its report."""
     shelf.bucket.append(run)
-    shelf.report(run, changes, page=page)
+    shelf.report(run, changes)
     return run
 
 
@@ -256,7 +256,7 @@ def test_runs_of_nodes_have_their_answer_their_trends_and_no_word_of_a_missing_c
     ids = [f"nodes__{day}" for day in (1, 2)]
     for day, run_id in enumerate(ids, start=1):
         jobs = [finished(job, NOON + timedelta(days=day)) for job in sweep(Cluster(), (1, 2))]
-        reported(shelf, run_of(*jobs, run_id=run_id), page=False)
+        reported(shelf, run_of(*jobs, run_id=run_id))
     runs = pages.text("/runs")
     assert runs.count("Well to about 2 nodes or more") == 3  # the newest one above the list, too
     assert "No speedup for" not in runs
