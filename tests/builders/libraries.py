@@ -51,7 +51,8 @@ class Shelf:
         run = run.model_copy(update={"jobs": tuple(linked)})
         report = build_report(compare(run, PRICES), created_at=NOW, changes=changes)
         store.write(REPORT_JSON, render_json(report))
-        store.write(REPORT_HTML, render_html(report) if page else "not drawn: ask for page=True")
+        drawn = render_html(report, drawn=True) if page else "not drawn: ask for page=True"
+        store.write(REPORT_HTML, drawn)
         store.write(SUMMARY, summarize(report).model_dump_json())
         return report
 
