@@ -79,11 +79,11 @@ def test_prices_of_another_month_are_called_stale(run_of_gpu):
 
 def test_the_fallback_is_said_first_and_no_figure_is_called_a_gpus(report_of_laptop, report_of_gpu):
     assert terminal(report_of_laptop).splitlines()[0] == NOTICE
-    page, other = (render_html(report, drawn=True) for report in (report_of_laptop, report_of_gpu))
-    page = Page(page)
+    page = Page(render_html(report_of_laptop, drawn=True))
     assert page.texts[0] == NOTICE
     assert "ran on the CPU" in terminal(report_of_laptop, width=80)
-    for text in (terminal(report_of_gpu), other, render_json(report_of_gpu)):
+    html = render_html(report_of_gpu, drawn=True)
+    for text in (terminal(report_of_gpu), html, render_json(report_of_gpu)):
         assert "ran on the CPU" not in text
     headings = [attributes.get("data-label") for attributes in page.attributes("td")]
     assert "g4dn.xlarge (ran on the CPU)" in headings
