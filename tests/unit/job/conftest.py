@@ -37,12 +37,16 @@ def cuda():
         yield gpu
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def own_threads():
-    """The number of threads that a test sets goes with it."""
+    """The number of threads that a job sets goes with its test; those that follow would share it.
+
+    Beside other tests, threads that wait for each other multiply the time of what they compute.
+    """
     before = torch.get_num_threads()
     yield
-    set_threads(before)
+    if torch.get_num_threads() != before:
+        set_threads(before)
 
 
 @pytest.fixture

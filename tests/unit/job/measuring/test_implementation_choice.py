@@ -162,7 +162,6 @@ def test_refused_candidates_are_recorded_with_the_reason(monkeypatch):
     assert too_large.reason.startswith("needs 0.00 GiB of host memory")
 
 
-@pytest.mark.usefixtures("own_threads")
 @pytest.mark.parametrize("room", ["one after the other"], indirect=True)
 def test_numbers_of_threads_compete(room):
     seen = []
@@ -256,7 +255,6 @@ def test_all_threads_one_per_core_and_halves_are_tried(monkeypatch, usable, core
     assert threads.thread_counts_to_try(usable) == counts
 
 
-@pytest.mark.usefixtures("own_threads")
 def test_all_pools_get_the_threads():
     threads.set_threads(1)
     pools = {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}

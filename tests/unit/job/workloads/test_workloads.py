@@ -86,7 +86,6 @@ def computed(implementation, inputs):
         ("edge_detection", OpenCVSobelInBands(), {"size": 131, "batch": 2}),
     ],
 )
-@pytest.mark.usefixtures("own_threads")
 def test_no_seam_shows_between_tiles_and_bands(name, implementation, parameters):
     """The reference looks at a sample of the output; this at all of it."""
     set_threads(3)
@@ -224,7 +223,6 @@ def test_formulas(name, parameters, flops, bytes_moved):
     assert WORKLOADS[name].bytes_moved(parameters, "float32") == bytes_moved
 
 
-@pytest.mark.usefixtures("own_threads")
 @pytest.mark.parametrize(
     "implementation", [TiledConvolution(), OpenCVBlurInBands(), OpenCVSobelInBands()]
 )

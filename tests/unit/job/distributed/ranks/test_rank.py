@@ -149,7 +149,6 @@ def test_rank_0_leaves_one_whole_answer(prepare, tmp_path):
     assert {path.suffix for path in tmp_path.iterdir()} == {".tar", ".json"}
 
 
-@pytest.mark.usefixtures("own_threads")
 def test_what_fails_is_the_last_line_and_told_to_the_launcher(
     prepare, monkeypatch, tmp_path, capsys
 ):
