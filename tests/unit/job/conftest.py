@@ -39,10 +39,7 @@ def cuda():
 
 @pytest.fixture(autouse=True)
 def own_threads():
-    """The number of threads that a job sets goes with its test; those that follow would share it.
-
-    Beside other tests, threads that wait for each other multiply the time of what they compute.
-    """
+    """The threads that a job sets go with its test: waiting for each other, they slow others."""
     before = torch.get_num_threads()
     yield
     if torch.get_num_threads() != before:

@@ -1,5 +1,7 @@
 """Rows of the suite with real processes: each fault is seen and named, and leaves the others."""
 
+from dataclasses import replace
+
 import psutil
 import pytest
 
@@ -16,8 +18,9 @@ from batchmark_job.sharing.point import SharingPoint
 from tests.builders.sharing_rows import sharing_row
 from tests.waiting import PATIENCE_SECONDS
 
-# Five windows of 90 ms: in 30 ms a busy machine may let no replica end a step.
-LIMITS = RowLimits(max_seconds=0.9, processes=2, turns=1)
+# Five windows of 90 ms, in one group: in 30 ms a busy machine may let no replica end a step.
+LIMITS = RowLimits(max_seconds=0.45, processes=1, turns=1)
+TWO_GROUPS = RowLimits(max_seconds=0.9, processes=2, turns=1)
 # Two of a few milliseconds each: a step of microseconds would leave 40,000 moments to send.
 SIZE = 256
 
@@ -40,8 +43,7 @@ def outcomes(measurement):
 
 
 def test_a_row_has_a_sample_of_each_window_and_a_replica_of_each_process(bench):
-    made = make_row()
-    measured = made.measure(bench)
+    measured = make_row().measure(replace(bench, limits=TWO_GROUPS))
     assert measured.status in {"measured", "unsettled"}, measured.reason
     assert measured.parameters == {"size": SIZE, "mode": "time_slicing", "replicas": 2}
     assert measured.process_samples == measured.turn_samples == (5, 5)
@@ -80,13 +82,14 @@ def test_a_disturbance_is_named_and_leaves_the_others(
 ):
     patience = 3.0 if disturbance == "hang" else PATIENCE_SECONDS
     monkeypatch.setattr(group, "LEAST_PATIENCE_SECONDS", patience)
+    bench = replace(bench, limits=TWO_GROUPS if disturbance == "crash" else LIMITS)
     measured = make_row(disturbance=Disturbance(disturbance)).measure(bench)
     assert outcomes(measured) == [outcome, "ran"]
     assert measured.parameters["disturbance"] == disturbance
     assert measured.status in {"measured", "unsettled"}, measured.reason
     disturbed, other = measured.sharing.replicas
     assert said in disturbed.reason if said else disturbed.reason is None
-    assert measured.process_samples == (5, 5)  # each window has steps of the other
+    assert measured.process_samples == (5,) * bench.limits.processes  # each has the other's steps
     if disturbance == "slow":
         assert disturbed.step_seconds_p50 > 3 * other.step_seconds_p50
     bench.workers.wait_for_ended()
@@ -139,7 +142,7 @@ def test_replicas_share_one_gpu_and_compute_the_same(bench, monkeypatch, found, 
 
 def test_an_interruption_keeps_the_groups_that_ended(bench):
     made = make_row()
-    made.take_turn(bench)
+    made.take_turn(replace(bench, limits=TWO_GROUPS))
     measured = made.interrupt("SIGTERM", "interrupted")
     assert measured.status == "interrupted"
     assert measured.reason == "SIGTERM; samples taken: 5"
