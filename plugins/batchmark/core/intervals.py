@@ -18,7 +18,8 @@ DRAWS = 4_000  # leaves 100 beyond each end of an interval; more take longer
 # Of n samples, even [smallest, largest] holds the median in only 1 - 2 / 2**n of cases.
 MINIMUM_SAMPLES = math.ceil(1 - math.log2(1 - CONFIDENCE))
 ENDS = ((1 - CONFIDENCE) / 2, 1 - (1 - CONFIDENCE) / 2)  # quantiles between which an interval lies
-_CHUNK_ELEMENTS = 100_000  # resampled at once: as much as a core's cache holds, where it is faster
+_CHUNK_ELEMENTS = 1_000_000  # resampled at once, to bound memory
+_BLOCK_ELEMENTS = 100_000  # of them, as many as a core's cache holds: twice as fast
 
 
 class Interval(Record):
@@ -185,26 +186,47 @@ def _bootstrap_medians(
     longest = int(counts.max())
     padded = np.full((len(counts), longest), np.inf)
     padded[np.arange(longest) < counts[:, None]] = samples
-    jobs = rng.integers(0, len(of_jobs), (DRAWS, len(of_jobs)))
-    every_turn = _draw_within(_draw_within(jobs, of_jobs, rng), of_processes, rng)
-    size = max(1, _CHUNK_ELEMENTS // (every_turn.shape[1] * longest))
+    slots = len(of_jobs) * int(of_jobs.max()) * int(of_processes.max())
+    chunk = max(1, _CHUNK_ELEMENTS // (slots * longest))
+    block = max(1, _BLOCK_ELEMENTS // (slots * longest))
     medians = []
-    for start in range(0, DRAWS, size):
-        chosen = every_turn[start : start + size, :, None]
-        chosen_counts = np.where(chosen < 0, 0, counts[chosen])
-        drawn = rng.random((*chosen.shape[:2], longest))
-        drawn *= chosen_counts
-        index = drawn.astype(np.intp)
-        index += chosen * longest
-        padded.take(index, out=drawn, mode="wrap")  # an empty slot's -1 is any turn, masked below
-        if chosen_counts.min() < longest:
-            drawn[np.arange(longest) >= chosen_counts] = np.inf  # past a shorter one's end
-        ordered = drawn.reshape(len(chosen), -1)
-        ordered.sort(axis=1)
-        total = chosen_counts.sum(axis=(1, 2))
-        rows = np.arange(len(chosen))
-        medians.append((ordered[rows, (total - 1) // 2] + ordered[rows, total // 2]) / 2)
+    for start in range(0, DRAWS, chunk):
+        size = min(chunk, DRAWS - start)
+        jobs = rng.integers(0, len(of_jobs), (size, len(of_jobs)))
+        chosen = _draw_within(_draw_within(jobs, of_jobs, rng), of_processes, rng)
+        medians += [
+            _medians_of(padded, counts, chosen[begin : begin + block, :, None], rng)
+            for begin in range(0, size, block)
+        ]
     return np.concatenate(medians)
+
+
+def _medians_of(
+    padded: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    rng: np.random.Generator,
+) -> NDArray[np.float64]:
+    """Resample the samples of chosen turns, and return the median of each draw, of shape (draws,).
+
+    Args:
+        padded: each turn's samples, shape (turns, longest turn).
+        counts: the number of samples of each turn.
+        chosen: indexes of turns, shape (draws, slots, 1); -1 for an empty slot.
+    """
+    longest = padded.shape[1]
+    chosen_counts = np.where(chosen < 0, 0, counts[chosen])
+    drawn = rng.random((*chosen.shape[:2], longest))
+    drawn *= chosen_counts
+    index = drawn.astype(np.intp)
+    index += chosen * longest
+    padded.take(index, out=drawn, mode="wrap")  # an empty slot's -1 is any turn, masked below
+    if chosen_counts.min() < longest:
+        drawn[np.arange(longest) >= chosen_counts] = np.inf  # past a shorter one's end
+    ordered = drawn.reshape(len(chosen), -1)
+    ordered.sort(axis=1)
+    total, rows = chosen_counts.sum(axis=(1, 2)), np.arange(len(chosen))
+    return np.asarray((ordered[rows, (total - 1) // 2] + ordered[rows, total // 2]) / 2)
 
 
 def _draw_within(
