@@ -195,7 +195,7 @@ def _bootstrap_medians(
         jobs = rng.integers(0, len(of_jobs), (size, len(of_jobs)))
         chosen = _draw_within(_draw_within(jobs, of_jobs, rng), of_processes, rng)
         medians += [
-            _medians_of(padded, counts, chosen[begin : begin + block, :, None], rng)
+            _medians_of(padded, counts, chosen[begin : begin + block], rng)
             for begin in range(0, size, block)
         ]
     return np.concatenate(medians)
@@ -212,15 +212,16 @@ def _medians_of(
     Args:
         padded: each turn's samples, shape (turns, longest turn).
         counts: the number of samples of each turn.
-        chosen: indexes of turns, shape (draws, slots, 1); -1 for an empty slot.
+        chosen: indexes of turns, shape (draws, slots); -1 for an empty slot.
     """
     longest = padded.shape[1]
-    chosen_counts = np.where(chosen < 0, 0, counts[chosen])
-    drawn = rng.random((*chosen.shape[:2], longest))
+    chosen_counts = np.where(chosen < 0, 0, counts[chosen])[..., None]
+    drawn = rng.random((*chosen.shape, longest))
     drawn *= chosen_counts
     index = drawn.astype(np.intp)
-    index += chosen * longest
-    padded.take(index, out=drawn, mode="wrap")  # an empty slot's -1 is any turn, masked below
+    index += (chosen * longest)[..., None]
+    # Another mode would copy `out`. An empty slot's -1 takes from the last turn, masked below.
+    padded.take(index, out=drawn, mode="wrap")
     if chosen_counts.min() < longest:
         drawn[np.arange(longest) >= chosen_counts] = np.inf  # past a shorter one's end
     ordered = drawn.reshape(len(chosen), -1)
