@@ -128,7 +128,7 @@ def test_a_gpu_is_warmed_up_for_a_time(monkeypatch, clock):
 
 
 @pytest.fixture(autouse=True)
-def one_thread(own_threads):
+def one_thread():
     torch.set_num_threads(1)
 
 
